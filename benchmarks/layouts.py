@@ -1,0 +1,66 @@
+"""Are channels-last and torch.compile faster, and from which length of training does compiling pay?
+
+Prints, for a step of each network on batches of its own kind of image, the time of the plain layout over that of
+channels-last, compiled or not, and the FLOPs after which the time spent compiling is won back. Two threads.
+"""
+
+import copy
+import shutil
+import time
+
+import torch
+from timing import best_of
+
+from dissensus import random
+from dissensus.models import ResNet18, ResNet20, Smallcnn
+from dissensus.models.flops import training_flops
+
+CASES = [("smallcnn", Smallcnn(), (1, 8, 8), 64, 50), ("resnet20", ResNet20(), (3, 32, 32), 128, 2), ("resnet18", ResNet18(), (3, 32, 32), 32, 1)]
+
+
+def main():
+    torch.set_num_threads(2)
+    for name, rule, shape, batch, steps in CASES:
+        with random.seeded(0, "init"):
+            start = rule.build(shape, 10, torch.zeros(shape[0]), torch.ones(shape[0]))
+        x, y = torch.rand(batch, *shape), torch.arange(batch) % 10
+
+        def step(channels_last, compiled):
+            model = copy.deepcopy(start)
+            if channels_last:
+                model = model.to(memory_format=torch.channels_last)
+            loss = torch.compile(model.loss) if compiled else model.loss
+            optimiser = torch.optim.SGD(model.parameters(), 0.01, fused=True)
+
+            def run():
+                for _ in range(steps):
+                    optimiser.zero_grad()
+                    loss(x, y).backward()
+                    optimiser.step()
+
+            began = time.perf_counter()
+            run()
+            return run, time.perf_counter() - began
+
+        plain, _ = step(False, False)
+        last, first_plain = step(True, False)
+        contenders = {"plain": plain, "channels_last": last}
+        compiling = None
+        if shutil.which("g++") or shutil.which("clang++"):
+            contenders["compiled"], first = step(True, True)
+            compiling = first - first_plain
+        seconds, _ = best_of(7, **contenders)
+        print(f"{name}: plain / channels-last {seconds['plain'] / seconds['channels_last']:.2f}", end="")
+        if compiling is not None:
+            saved = (seconds["channels_last"] - seconds["compiled"]) / (steps * batch)
+            pays = training_flops(start, shape, round(compiling / saved)) if saved > 0 else float("inf")
+            print(
+                f" | channels-last / compiled {seconds['channels_last'] / seconds['compiled']:.2f} | "
+                f"compiling took {compiling:.0f} s, won back after {pays:.1e} FLOPs",
+                end="",
+            )
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()

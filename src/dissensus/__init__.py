@@ -1,0 +1,33 @@
+"""Learn from people who disagree: votes in, a classifier whose probabilities match what people would say out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dissensus.errors import InputError
+    from dissensus.estimator import VoteClassifier
+    from dissensus.metrics import score
+    from dissensus.readers import read_votes, write_votes
+    from dissensus.votes import Votes
+
+__version__ = "0.1.0"
+__all__ = ["InputError", "VoteClassifier", "Votes", "read_votes", "score", "write_votes"]
+
+_HOMES = {
+    "InputError": "dissensus.errors",
+    "VoteClassifier": "dissensus.estimator",
+    "Votes": "dissensus.votes",
+    "read_votes": "dissensus.readers",
+    "score": "dissensus.metrics",
+    "write_votes": "dissensus.readers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import dissensus` and the command line's help stay instant."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dissensus' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

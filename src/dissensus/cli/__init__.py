@@ -1,0 +1,55 @@
+"""The command line: parse, call, print. Nothing heavy is imported before it is needed, so that help comes at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from dissensus import __version__
+from dissensus.cli.data import data
+from dissensus.cli.experiments import demo, recipes, report, run
+from dissensus.cli.models import example, fit, predict
+from dissensus.cli.votes import inspect, score
+from dissensus.errors import InputError
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="""\b
+Examples:
+  dissensus demo                                  the whole story on embedded data, in two minutes
+  dissensus example try && cd try                 a small votes.csv and features.npy to play with
+  dissensus inspect votes.csv                     what the votes look like
+  dissensus fit votes.csv --features features.npy --out model
+  dissensus score predictions.csv votes.csv       judge any model's probabilities against the votes
+""",
+)
+@click.version_option(__version__, prog_name="dissensus")
+def cli() -> None:
+    """Learn from people who disagree: votes in, a classifier whose probabilities match what people would say out."""
+
+
+for command in (demo, fit, predict, example, inspect, score, run, recipes, report, data):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run a command. Bad input ends with code 2 and a message, an interruption with 130, and neither with a traceback."""
+    try:
+        cli(standalone_mode=False)
+    except InputError as problem:
+        click.echo(f"dissensus: {problem}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("dissensus: interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except BrokenPipeError:  # the reader of our output went away (`| head`): that is its right
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,237 @@
+"""`demo`, `run`, `recipes` and `report`: experiments that answer a question with a page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dissensus.cli.inputs import writable_folder
+from dissensus.errors import InputError
+
+if TYPE_CHECKING:
+    from dissensus.experiment import Experiment, Manifest, Plan
+
+MANIFEST = "experiment.json"
+
+
+def _execution_options(command: Any) -> Any:
+    for option in reversed(
+        (
+            click.option("--workers", type=click.IntRange(1), help="Runs at a time (default: one a core)."),
+            click.option(
+                "--threads", type=click.IntRange(1), help="Threads of each run (default: the cores, shared out)."
+            ),
+            click.option("--device", help="cpu, cuda, … (default: a GPU if there is one)."),
+            click.option("--baseline", metavar="ROW", help="Test the other rows against this one."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dissensus demo
+  dissensus demo --out my-report --workers 4
+""",
+)
+@click.option("--out", default="demo-report", show_default=True, metavar="DIR")
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
+@_execution_options
+def demo(out: str, scale: str, **execution: Any) -> None:
+    """Which way of delivering votes is best? Real digits, a simulated crowd, a report, in about two minutes.
+
+    The same as `dissensus run demo --out demo-report`. Interrupted, it goes on where it stopped.
+    """
+    _run("demo", scale, None, out, None, **execution)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dissensus run demo --scale smoke --out try
+  dissensus run demo --seeds 10 --out ten-seeds        the first ten seeds, 0 to 9
+  dissensus run demo --seeds 0-4,7 --out some-seeds    these seeds
+""",
+)
+@click.argument("recipe")
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
+@click.option("--seeds", metavar="N|A-B,C", help="How many, or which (default: as the recipe says).")
+@click.option("--out", required=True, metavar="DIR", help="Ledger, report.html, results.md and results.csv go here.")
+@click.option(
+    "--ledger", metavar="DIR", help="Keep finished runs here, to share them between recipes (default: OUT/runs)."
+)
+@_execution_options
+def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, **execution: Any) -> None:
+    """Run a RECIPE and write its report. Finished runs are kept: the same command goes on where it was interrupted."""
+    _run(recipe, scale, seeds, out, ledger, **execution)
+
+
+@click.command()
+def recipes() -> None:
+    """List the recipes."""
+    from dissensus.recipes import RECIPES
+
+    for name, make in RECIPES.items():
+        sizes = []
+        for scale in ("smoke", "laptop", "paper"):
+            experiment = make(scale)
+            rows = sum(len(panel.rows) for panel in experiment.panels)
+            sizes.append(f"{scale}: {rows * len(experiment.seeds)} runs")
+        click.echo(f"{name:<16}{make('laptop').title}  ({'; '.join(sizes)})")
+    click.echo("\nRun one with: dissensus run NAME --out DIR [--scale smoke|laptop|paper]")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dissensus report demo-report
+  dissensus report demo-report --baseline Majority
+""",
+)
+@click.argument("folder", metavar="DIR")
+@click.option("--baseline", metavar="ROW", help="Test the other rows against this one.")
+@click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: DIR/runs).")
+def report(folder: str, baseline: str | None, ledger: str | None) -> None:
+    """Make the report in DIR anew from its finished runs."""
+    from dissensus.experiment import Manifest
+
+    file = Path(folder) / MANIFEST
+    try:
+        manifest = Manifest.from_json(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise InputError("no experiment was run here", where=str(file), mend="Start one with `dissensus run`") from None
+    except (ValueError, KeyError, TypeError) as problem:
+        raise InputError(
+            f"the file is damaged ({problem})", where=str(file), mend="Run the recipe again: its runs are kept"
+        ) from None
+    _write_report(_against(manifest, baseline), Path(folder), ledger)
+
+
+def _run(
+    recipe: str,
+    scale: str,
+    seeds: str | None,
+    out: str,
+    ledger: str | None,
+    *,
+    workers: int | None,
+    threads: int | None,
+    device: str | None,
+    baseline: str | None,
+) -> None:
+    from dissensus import datasets
+    from dissensus.display import Display
+    from dissensus.executors import local
+    from dissensus.experiment import plan
+    from dissensus.ledger import Ledger
+    from dissensus.recipes import find
+    from dissensus.runner import Execution
+
+    experiment = _with_seeds(find(recipe, scale), seeds)
+    folder = writable_folder(out)
+    planned = plan(experiment, datasets.load, _command())
+    manifest = _against(planned.manifest, baseline)
+    document = json.dumps(manifest.to_json(), indent=1, ensure_ascii=False)
+    (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
+    runs = Ledger(ledger or folder / "runs")
+    click.echo(_announcement(planned, runs.folder), err=True)
+    try:
+        with Display(_labels(planned.manifest)) as display:
+            ended = local.run_all(
+                planned.specs,
+                runs,
+                workers=workers or local.cores(),
+                execution=Execution(device=device, threads=threads),
+                listen=display,
+            )
+    except KeyboardInterrupt:
+        click.echo(
+            f"\nInterrupted. Finished runs are kept in {runs.folder}; the same command goes on from there.", err=True
+        )
+        sys.exit(130)
+    _write_report(manifest, folder, ledger)
+    if ended.failed or ended.blocked:
+        click.echo(
+            f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start: the report leaves them out.",
+            err=True,
+        )
+        sys.exit(1)
+
+
+def _with_seeds(experiment: Experiment, seeds: str | None) -> Experiment:
+    return experiment if seeds is None else replace(experiment, seeds=parse_seeds(seeds))
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`5` is the first five seeds; `0-4` and `0,2,7-9` are these.
+
+    >>> parse_seeds("3"), parse_seeds("1,4-6")
+    ((0, 1, 2), (1, 4, 5, 6))
+    """
+    try:
+        if text.isdecimal():
+            chosen = tuple(range(int(text)))
+        else:
+            ends = [part.split("-") for part in text.split(",")]
+            chosen = tuple(seed for part in ends for seed in range(int(part[0]), int(part[-1]) + 1))
+    except ValueError:
+        chosen = ()
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise InputError(f"{text!r} names no seeds, or one twice", where="--seeds", mend="Write 5, 0-4 or 0,3,7-9")
+    return chosen
+
+
+def _against(manifest: Manifest, baseline: str | None) -> Manifest:
+    """The manifest with its tables tested against another row, where they have it."""
+    if baseline is None:
+        return manifest
+    labels = {row.label for table in manifest.tables for row in table.rows}
+    if baseline not in labels:
+        raise InputError(
+            f"there is no row {baseline!r}", where="--baseline", mend=f"Choose one of: {', '.join(sorted(labels))}"
+        )
+    tables = (
+        replace(table, baseline=baseline) if any(row.label == baseline for row in table.rows) else table
+        for table in manifest.tables
+    )
+    return replace(manifest, tables=tuple(tables))
+
+
+def _command() -> str:
+    """The command as it was typed, for the report; the way to the program is left out, since it differs by machine."""
+    return shlex.join(["dissensus", *sys.argv[1:]])
+
+
+def _labels(manifest: Manifest) -> dict[str, str]:
+    several = len(manifest.tables) > 1
+    return {
+        run: f"{table.title}: {row.label}, seed {seed}" if several else f"{row.label}, seed {seed}"
+        for table in manifest.tables
+        for row in table.rows
+        for seed, run in row.runs.items()
+    }
+
+
+def _announcement(planned: Plan, folder: Path) -> str:
+    manifest = planned.manifest
+    done = sum((folder / spec.id / "run.json").is_file() for spec in planned.specs)
+    before = f", {done} of them finished before" if done else ""
+    return f"{manifest.title} ({manifest.name}, {manifest.scale} scale): {len(planned.specs)} runs{before}."
+
+
+def _write_report(manifest: Manifest, folder: Path, ledger: str | None) -> None:
+    from dissensus import report as reports
+    from dissensus.ledger import Ledger
+
+    written = reports.write(manifest, Ledger(ledger or folder / "runs"), folder)
+    for title, answer in written.answers.items():
+        click.echo(f"{title}: {answer}\n")
+    click.echo(f"Report: {written.html}\nTables: {written.markdown}, {written.csv}")

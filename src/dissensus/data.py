@@ -1,0 +1,140 @@
+"""Data: what the model sees, beside what people said of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError
+from dissensus.votes import Votes
+
+PROBABILITY_TOLERANCE = 1e-4  # what printing six digits of ten classes can do to a sum, with room
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows aligned by id: inputs, and what is known of their labels.
+
+    `x` is uint8 [N, C, H, W] for images, float32 [N, D] for features, or None where only labels matter. What people said
+    is `votes`, or `probs` where only their shares are known. `truth` is the distribution a simulated crowd was drawn
+    from. `notes` are sentences that every report of these data must carry (a partial download, a simulated crowd).
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    ids: tuple[str, ...]
+    x: Tensor | None = None
+    votes: Votes | None = None
+    probs: Tensor | None = None
+    gold: Tensor | None = None
+    truth: Tensor | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        n, k = len(self.ids), len(self.classes)
+        for name, rows in (("x", self.x), ("probs", self.probs), ("gold", self.gold), ("truth", self.truth)):
+            if rows is not None and len(rows) != n:
+                raise InputError(f"{name} has {len(rows)} rows but there are {n} ids", where=self.name, state="")
+        if self.votes is not None and (self.votes.items != self.ids or self.votes.classes != self.classes):
+            raise InputError("the votes are of other items or classes than the data", where=self.name, state="")
+        if self.votes is not None and self.probs is not None:
+            raise InputError("give votes or probabilities, not both", where=self.name, state="")
+        if self.probs is not None:
+            check_probabilities(self.probs, k, where=self.name)
+        if self.gold is not None and len(self.gold) and not 0 <= int(self.gold.min()) <= int(self.gold.max()) < k:
+            raise InputError(f"gold labels are outside 0…{k - 1}", where=self.name, state="")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def of_votes(cls, votes: Votes, x: Tensor | None = None, gold: Tensor | None = None, name: str = "votes") -> Data:
+        """Data whose items are those of the votes, in their order."""
+        return cls(name=name, classes=votes.classes, ids=votes.items, x=x, votes=votes, gold=gold)
+
+    @cached_property
+    def people(self) -> Tensor:
+        """What people said, float64 [N, K]: shares of votes, or the probabilities given in their place."""
+        if self.votes is not None:
+            return torch.from_numpy(self.votes.soft.copy())
+        if self.probs is not None:
+            return self.probs.double()
+        raise InputError(
+            "these data have no votes",
+            where=self.name,
+            mend="Use the target `gold`, which needs only the data set's own labels",
+            state="",
+        )
+
+    @cached_property
+    def counts(self) -> Tensor | None:
+        """Votes counted, int64 [N, K]; None where only probabilities are known."""
+        return None if self.votes is None else torch.from_numpy(self.votes.counts.copy())
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """One class an item for hard metrics and strata, int64 [N]: gold where there is one, else the majority."""
+        return self.gold.long() if self.gold is not None else majority(self.people)
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether `labels` are the data set's own, and not the majority's."""
+        return self.gold is not None
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the content, not of the file it came from."""
+        sha = hashlib.sha256(repr((self.name, self.classes, self.ids)).encode())
+        parts = {"x": self.x, "probs": self.probs, "gold": self.gold, "truth": self.truth}
+        if self.votes is not None:
+            parts["item"], parts["label"] = (
+                torch.from_numpy(self.votes.item.copy()),
+                torch.from_numpy(self.votes.label.copy()),
+            )
+            if self.votes.annotator is not None:
+                sha.update(repr(self.votes.annotators).encode())
+                parts["annotator"] = torch.from_numpy(self.votes.annotator.copy())
+        for name, part in parts.items():
+            if part is not None:
+                sha.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
+                sha.update(np.ascontiguousarray(part.numpy()).tobytes())
+        return sha.hexdigest()[:16]
+
+
+def majority(shares: Tensor) -> Tensor:
+    """The class with the largest share, int64 [N]; ties go to the lowest class index."""
+    return torch.from_numpy(shares.numpy().argmax(1))  # NumPy promises the first maximum, torch does not
+
+
+def check_probabilities(probs: Tensor, classes: int, *, where: str) -> None:
+    """Refuse what is not a distribution a row: wrong width, NaN, negative, or a sum that is not 1."""
+    if probs.ndim != 2 or probs.shape[1] != classes:
+        raise InputError(f"{tuple(probs.shape)} is not [items, {classes} classes]", where=where)
+    bad = torch.nonzero(~torch.isfinite(probs).all(1))
+    if len(bad):
+        raise InputError(f"row {int(bad[0])} has NaN or infinity", where=where, mend="Mend or drop the row")
+    total = probs.double().sum(1)
+    if bool((probs < 0).any()) or bool((total - 1).abs().max() > 0.5):
+        row = int(torch.nonzero((probs < 0).any(1) | ((total - 1).abs() > 0.5))[0])
+        raise InputError(
+            f"row {row} is not a probability distribution ({_shown(probs[row])})",
+            where=where,
+            mend="If these are logits, pass --logits; if they are counts, pass them as votes",
+        )
+    off = torch.nonzero((total - 1).abs() > PROBABILITY_TOLERANCE)
+    if len(off):
+        row = int(off[0])
+        raise InputError(
+            f"the probabilities of row {row} sum to {float(total[row]):.6g}, not 1",
+            where=where,
+            mend="Divide each row by its sum, or pass --logits if these are logits",
+        )
+
+
+def _shown(row: Tensor) -> str:
+    return ", ".join(f"{float(value):.4g}" for value in row[:4]) + (", …" if len(row) > 4 else "")

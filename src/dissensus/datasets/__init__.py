@@ -1,0 +1,60 @@
+"""Data sets by name, one file a set: `load` one, see what is here (`catalogue`), fetch what is not (`get`)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dissensus.data import Data
+from dissensus.datasets import cifar10, cifar10h, digits
+from dissensus.datasets.catalogue import Entry, Status, data_root
+from dissensus.datasets.download import Progress, fetch
+from dissensus.errors import InputError
+
+__all__ = ["DATASETS", "Entry", "Status", "catalogue", "data_root", "entry", "get", "load"]
+
+DATASETS = {entry.name: entry for entry in (digits.ENTRY, cifar10.ENTRY, cifar10h.ENTRY)}
+
+
+def entry(name: str) -> Entry:
+    """The catalogue's line for a data set; an unknown name is bad input."""
+    if name not in DATASETS:
+        raise InputError(f"{name!r} is not one of {', '.join(DATASETS)}", where="data set", state="")
+    return DATASETS[name]
+
+
+def load(name: str, **options: Any) -> Data:
+    """A data set, read from the data folder; options are those of its own `load`.
+
+    >>> data = load("digits", votes=10)
+    >>> data.x.shape, len(data.votes)
+    (torch.Size([1797, 1, 8, 8]), 17970)
+    """
+    loader = entry(name).load
+    known = list(inspect.signature(loader).parameters)
+    for option in options:
+        if option not in known:
+            raise InputError(
+                f"{name} has no option {option!r}", where="data set", mend=f"It has {', '.join(known)}", state=""
+            )
+    return loader(**options)
+
+
+def catalogue(root: Path | None = None) -> list[Status]:
+    """What there is of every data set."""
+    folder = root or data_root()
+    return [
+        Status(e.name, e.what, e.licence, e.source, e.sizes(folder), embedded=not e.remotes) for e in DATASETS.values()
+    ]
+
+
+def get(name: str, root: Path | None = None, *, progress: Progress | None = None) -> Iterator[str]:
+    """Fetch what is missing of a data set, file by file; yields a sentence on each, when it is there and checked."""
+    folder = root or data_root()
+    if not entry(name).remotes:
+        yield f"{name} is part of the installation: there is nothing to fetch."
+    for remote in entry(name).remotes:
+        here = remote.is_here(folder)
+        yield f"{remote.name}: already here." if here else fetch(remote, folder, progress=progress)

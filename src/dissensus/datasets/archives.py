@@ -1,0 +1,61 @@
+"""Unpacking archives that came from elsewhere: inside one folder, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from dissensus.errors import InputError
+
+
+def unpack(archive: Path, folder: Path, *, name: str) -> None:
+    """The regular files of a zip or tar archive, moved into place only after all were read; links are left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder) as temporary:
+        staging, paths = Path(temporary), []
+        try:
+            for member, content in _members(archive):
+                path = _inside(member, name)
+                target = staging / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as out:
+                    shutil.copyfileobj(content, out)
+                paths.append(path)
+        except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"the archive cannot be read ({error})", where=name, mend="Fetch it again") from error
+        for path in paths:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (staging / path).replace(folder / path)
+
+
+def _members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as bundle:
+            for entry in bundle.infolist():
+                if not entry.is_dir():
+                    with bundle.open(entry) as content:
+                        yield entry.filename, content
+        return
+    with tarfile.open(archive) as tape:
+        for member in tape:
+            stream = tape.extractfile(member) if member.isreg() else None
+            if stream is not None:
+                with stream:
+                    yield member.name, stream
+
+
+def _inside(member: str, archive: str) -> Path:
+    """A member's path under the folder; one that points out of it is refused."""
+    path = PurePosixPath(member.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or not path.parts or ":" in path.parts[0]:
+        raise InputError(
+            f"the archive wants to write outside its folder ({member!r})", where=archive, mend="Do not trust it"
+        )
+    return Path(path)

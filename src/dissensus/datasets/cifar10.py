@@ -1,0 +1,111 @@
+"""cifar10: the official binary version (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009).
+
+A record is one label byte and 3,072 pixel bytes: 32×32 red, then green, then blue. Five training files and one test
+file of 10,000 records each. What is there is read: a missing file or one with fewer whole records makes a smaller set,
+which says so in its notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dissensus.data import Data
+from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.errors import InputError
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of the 50,000 training images, in [0, 1]
+
+Part = Literal["train", "test"]
+FOLDER = "cifar-10-batches-bin"
+FILES: dict[str, tuple[str, ...]] = {
+    "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+    "test": ("test_batch.bin",),
+}
+PER_FILE = 10_000
+SHAPE = (3, 32, 32)
+RECORD = 1 + 3 * 32 * 32
+
+
+def load(part: Part = "train", root: Path | None = None) -> Data:
+    """Images uint8 [N, 3, 32, 32] and their labels; ids are `train/0`… and `test/0`… in the official order."""
+    if part not in FILES:
+        raise InputError(f"part {part!r} is not one of {', '.join(FILES)}", where="cifar10", state="")
+    folder = (root or data_root()) / FOLDER
+    here = [(place, folder / name) for place, name in enumerate(FILES[part]) if (folder / name).is_file()]
+    if not here:
+        raise missing("cifar10", folder / FILES[part][0])
+    records = [_records(path) for _, path in here]
+    ids = [
+        f"{part}/{place * PER_FILE + row}"
+        for (place, _), rows in zip(here, records, strict=True)
+        for row in range(len(rows))
+    ]
+    together = np.concatenate(records)
+    official = PER_FILE * len(FILES[part])
+    kind = {"train": "training", "test": "test"}[part]
+    note = f"{share(len(ids), official)} {kind} images of CIFAR-10 are here and were used."
+    return Data(
+        name="cifar10",
+        classes=CLASSES,
+        ids=tuple(ids),
+        x=torch.from_numpy(together[:, 1:].reshape(-1, *SHAPE).copy()),
+        gold=torch.from_numpy(together[:, 0].astype(np.int64)),
+        notes=() if len(ids) == official else (note,),
+    )
+
+
+def _records(path: Path) -> NDArray[np.uint8]:
+    """[n, RECORD], checked."""
+    flat = np.fromfile(path, dtype=np.uint8)
+    if not len(flat) or len(flat) % RECORD:
+        raise InputError(
+            f"{len(flat):,} bytes are not a whole number of records of {RECORD:,} bytes",
+            where=str(path),
+            mend="The file is broken or cut short: remove it and run `dissensus data get cifar10`",
+            state="",
+        )
+    records = flat.reshape(-1, RECORD)
+    wrong = np.flatnonzero(records[:, 0] >= len(CLASSES))
+    if len(wrong):
+        raise InputError(
+            f"record {wrong[0]} has label {records[wrong[0], 0]}, not 0…{len(CLASSES) - 1}",
+            where=str(path),
+            mend="This is not the binary version of CIFAR-10: run `dissensus data get cifar10`",
+            state="",
+        )
+    return records
+
+
+def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
+    """How many images of each part are there, by the sizes of the files."""
+    present = {
+        part: sum((root / FOLDER / name).stat().st_size // RECORD for name in names if (root / FOLDER / name).is_file())
+        for part, names in FILES.items()
+    }
+    return {f"{part} images": (present[part], PER_FILE * len(names)) for part, names in FILES.items()}
+
+
+ENTRY = Entry(
+    name="cifar10",
+    what="CIFAR-10: 60,000 colour images, 32×32, ten classes",
+    licence="none stated; its page asks to cite Krizhevsky (2009)",
+    source="https://www.cs.toronto.edu/~kriz/cifar.html",
+    load=load,
+    sizes=sizes,
+    remotes=(
+        Remote(
+            url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            path=".",  # the archive has its own folder inside
+            brings=tuple((f"{FOLDER}/{name}", PER_FILE * RECORD) for names in FILES.values() for name in names),
+            md5="c32a1d4ab5d03f1284b67883e8d87530",
+            md5_source="https://www.cs.toronto.edu/~kriz/cifar.html",
+        ),
+    ),
+)

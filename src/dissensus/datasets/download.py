@@ -1,0 +1,232 @@
+"""Fetching official files: resumed, retried, checked, and put in place whole or not at all. Standard library only."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dissensus.datasets.archives import unpack
+from dissensus.datasets.catalogue import Remote
+from dissensus.errors import InputError
+
+CHUNK = 1 << 18
+ATTEMPTS = 5
+RECORD = "downloads.json"  # under the data folder: what was fetched, with its digest
+
+Progress = Callable[[int, int | None], None]  # (bytes so far, bytes in all where the server says)
+
+
+class _InterruptedError(Exception):
+    """The network failed in a way that another attempt may mend."""
+
+
+def fetch(
+    remote: Remote,
+    root: Path,
+    *,
+    progress: Progress | None = None,
+    timeout: float = 30.0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Bring one remote file (or an archive's content) into `root`, and say in a sentence how it was checked.
+
+    A source's own checksum is binding. Where there is none, the digest of the first download is recorded in
+    `downloads.json`, and a later download must have the same.
+    """
+    with _explained(root):
+        root.mkdir(parents=True, exist_ok=True)
+        record = _read_record(root)
+        part = root / f".{remote.name}.part"
+        _download(remote, part, progress=progress, timeout=timeout, sleep=sleep)
+        try:
+            sha256, verdict = _check(remote, part, known=record.get(remote.url, {}).get("sha256"))
+            record[remote.url] = {"sha256": sha256, "bytes": part.stat().st_size, "checked": verdict}
+            if remote.is_archive:
+                unpack(part, root / remote.path, name=remote.name)
+        except InputError:
+            _discard(part)
+            raise
+        if not remote.is_archive:
+            (root / remote.path).parent.mkdir(parents=True, exist_ok=True)
+            part.replace(root / remote.path)
+        _discard(part)
+        _write_record(root, record)
+    return verdict
+
+
+def _download(
+    remote: Remote, part: Path, *, progress: Progress | None, timeout: float, sleep: Callable[[float], None]
+) -> None:
+    """Fill `part`, going on from what an earlier call left. Only attempts that get no further than before are counted."""
+    furthest, failures = 0, 0
+    while True:
+        try:
+            _attempt(remote, part, progress=progress, timeout=timeout)
+            return
+        except _InterruptedError as error:
+            have = _size(part)
+            failures = 1 if have > furthest else failures + 1
+            furthest = max(furthest, have)
+            if failures >= ATTEMPTS:
+                raise InputError(
+                    f"the download failed {ATTEMPTS} times in a row ({error})",
+                    where=remote.url,
+                    mend="Look at the network, and run the command again",
+                    state=f"The {have:,} bytes that came are kept, to go on from there if the server allows it.",
+                ) from error
+            sleep(min(2.0 ** (failures - 1), 30.0))
+
+
+def _attempt(remote: Remote, part: Path, *, progress: Progress | None, timeout: float) -> None:
+    """One request. New bytes are put after old ones only if the server vouches that the file is still the same
+    (If-Range), or if a published checksum will tell in the end.
+    """
+    validator = _validator_file(part).read_text() if _validator_file(part).exists() else ""
+    have = _size(part) if validator or remote.md5 else 0
+    headers = {"User-Agent": "dissensus", "Accept-Encoding": "identity"}
+    if have:
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": validator} if validator else {})
+    try:
+        answer = urllib.request.urlopen(urllib.request.Request(remote.url, headers=headers), timeout=timeout)
+    except urllib.error.HTTPError as error:
+        with error:
+            _answer_to_refusal(error, remote, part)
+        return
+    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
+        raise _InterruptedError(str(error) or type(error).__name__) from error
+    with answer:
+        if answer.status == 206 and _range(answer.headers)[0] != have:
+            _discard(part)
+            raise _InterruptedError("the server sent another part than was asked for")
+        done = have if answer.status == 206 else 0
+        length = answer.headers.get("Content-Length")
+        total = None if length is None else done + int(length)
+        _validator_file(part).write_text(_validator(answer.headers))
+        with part.open("ab" if done else "wb") as out:
+            while chunk := _read(answer):
+                out.write(chunk)
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, total)
+    if total is not None and done < total:
+        raise _InterruptedError(f"cut off after {done:,} of {total:,} bytes")
+
+
+def _answer_to_refusal(error: urllib.error.HTTPError, remote: Remote, part: Path) -> None:
+    """Return if everything is already here, ask for another attempt if that may help, give up otherwise."""
+    if error.code == 416:  # nothing left from that place on
+        if _range(error.headers)[1] == _size(part):
+            return
+        _discard(part)
+    elif error.code < 500 and error.code not in (408, 429):
+        raise InputError(
+            f"the server answers {error.code} {error.reason}",
+            where=remote.url,
+            mend="The file may have moved: see the page of the data set, which `dissensus data list` names",
+        ) from error
+    raise _InterruptedError(f"{error.code} {error.reason}") from error
+
+
+def _read(answer: Any) -> bytes:
+    """The next bytes. Apart from writing, so that a full disk is not taken for a broken connection."""
+    try:
+        chunk: bytes = answer.read(CHUNK)
+    except (OSError, http.client.HTTPException) as error:
+        raise _InterruptedError(str(error) or type(error).__name__) from error
+    return chunk
+
+
+def _range(headers: Any) -> tuple[int | None, int | None]:
+    """Where an answer begins and how long the whole is: `bytes 100-199/200` or `bytes */200`."""
+    span, _, whole = str(headers.get("Content-Range", "")).removeprefix("bytes ").partition("/")
+    first = span.partition("-")[0]
+    return int(first) if first.isdigit() else None, int(whole) if whole.isdigit() else None
+
+
+def _validator(headers: Any) -> str:
+    """What to send as If-Range: a strong ETag, or else the date of the file."""
+    tag = str(headers.get("ETag", ""))
+    return tag if tag and not tag.startswith("W/") else str(headers.get("Last-Modified", ""))
+
+
+def _check(remote: Remote, part: Path, *, known: Any) -> tuple[str, str]:
+    """The SHA-256 of what came, and in words what it was compared with; InputError if it is not what it should be."""
+    with part.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    thrown_away = "What came was thrown away; files already here are as they were."
+    if remote.md5 is not None:
+        with part.open("rb") as file:
+            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        if md5 != remote.md5:
+            raise InputError(
+                f"the MD5 of what came is {md5}, but {remote.md5_source} says {remote.md5}",
+                where=remote.url,
+                mend="It was damaged on the way or changed at the source: run the command again",
+                state=thrown_away,
+            )
+        return sha256, f"{remote.name}: its MD5 is the one published at {remote.md5_source}."
+    if known is None:
+        return (
+            sha256,
+            f"{remote.name}: no checksum is published; that of this first download is in {RECORD}, SHA-256 {sha256}.",
+        )
+    if known != sha256:
+        raise InputError(
+            f"its SHA-256 is {sha256}, but at the first download it was {known}",
+            where=remote.url,
+            mend=f"If the source really changed it, remove its entry from {RECORD} and run the command again",
+            state=thrown_away,
+        )
+    return sha256, f"{remote.name}: no checksum is published; it is the same as at the first download, SHA-256 {sha256}."
+
+
+def _read_record(root: Path) -> dict[str, dict[str, Any]]:
+    path = root / RECORD
+    try:
+        record: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+    except ValueError as error:
+        raise InputError(f"this is not JSON ({error})", where=str(path), mend="Mend it, or remove it") from error
+    return record
+
+
+def _write_record(root: Path, record: dict[str, dict[str, Any]]) -> None:
+    fresh = root / f".{RECORD}"
+    fresh.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    fresh.replace(root / RECORD)
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _validator_file(part: Path) -> Path:
+    return part.with_name(f"{part.name}.validator")
+
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _validator_file(part).unlink(missing_ok=True)
+
+
+@contextmanager
+def _explained(root: Path) -> Iterator[None]:
+    """What the file system refuses, in words."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise InputError(
+            "the disk is full" if full else f"cannot write there ({error.strerror or error})",
+            where=str(root),
+            mend="Make room and run the command again" if full else "Set DISSENSUS_DATA to a folder you may write to",
+            state="What came so far is kept." if full else "",
+        ) from error

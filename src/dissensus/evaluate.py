@@ -1,0 +1,51 @@
+"""Model and data in, scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dissensus import calibrate, metrics
+from dissensus.data import Data
+from dissensus.datasets.images import to_float
+from dissensus.predictions import Predictions, concatenate
+from dissensus.runs import Json
+
+
+@torch.no_grad()
+def predict(model: nn.Module, x: Tensor, batch: int = 500) -> Predictions:
+    """What the model says of each item, in eval mode, batch by batch; the result is on the CPU."""
+    model.eval()
+    return concatenate([model.predict(to_float(part)).cpu() for part in torch.split(x, batch)])  # type: ignore[operator]
+
+
+def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int) -> tuple[Json, Json]:
+    """All scores of predictions for these rows of the data, raw and tempered; and the temperatures of the two halves.
+
+    Judged against all the votes there are, whatever reached the training.
+    """
+    people, labels = data.people[rows], data.labels[rows]
+    gold = labels if data.has_gold else None
+    counts = None if data.counts is None else data.counts[rows]
+    truth = None if data.truth is None else data.truth[rows]
+    tempered = calibrate.tempered(predictions.logits, people, labels, rows=rows, seed=seed)
+    judged: dict[str, Tensor] = {"raw": predictions.log_probs}
+    judged.update((name, one.log_probs) for name, one in tempered.items())
+    scores = {name: metrics.score(one, people, gold=gold, counts=counts, truth=truth) for name, one in judged.items()}
+    return scores, {name: [one.value for one in fitted.temperatures] for name, fitted in tempered.items()}
+
+
+def record(predictions: Predictions, data: Data, rows: Tensor) -> Mapping[str, NDArray[Any]]:
+    """What a run keeps of its predictions: enough to draw and to test with, without the data set."""
+    parts = {"rows": rows, "logits": predictions.logits.float(), "people": data.people[rows], "labels": data.labels[rows]}
+    if data.counts is not None:
+        parts["counts"] = data.counts[rows]
+    if data.truth is not None:
+        parts["truth"] = data.truth[rows]
+    arrays = {name: part.numpy() for name, part in parts.items()}
+    return {**arrays, "ids": np.array([data.ids[row] for row in rows.tolist()])}

@@ -1,0 +1,70 @@
+"""Judging predictions against people. `score` gives everything at once; `METRICS` says what each key of it means."""
+
+from __future__ import annotations
+
+from dissensus.metrics.agreement import (
+    entropy,
+    entropy_correlation,
+    high_disagreement,
+    krippendorff_alpha,
+    normalised_entropy,
+    pairwise_agreement,
+    second_best_accuracy,
+)
+from dissensus.metrics.calibration import (
+    BrierDecomposition,
+    SmoothReliability,
+    accuracy,
+    brier_decomposition,
+    confidence_right,
+    confidence_wrong,
+    ece,
+    smooth_ece,
+    smooth_reliability,
+    top_label,
+)
+from dissensus.metrics.ceiling import (
+    entropy_correlation_ceiling,
+    soft_brier_unbiased,
+    soft_nll_expected,
+    soft_nll_floor,
+)
+from dissensus.metrics.detection import auroc, fpr_at_95
+from dissensus.metrics.proper import js, js_distance, kl, nll_gold, soft_brier, soft_nll
+from dissensus.metrics.scoring import METRICS, Metric, Value, score
+
+__all__ = [
+    "METRICS",
+    "BrierDecomposition",
+    "Metric",
+    "SmoothReliability",
+    "Value",
+    "accuracy",
+    "auroc",
+    "brier_decomposition",
+    "confidence_right",
+    "confidence_wrong",
+    "ece",
+    "entropy",
+    "entropy_correlation",
+    "entropy_correlation_ceiling",
+    "fpr_at_95",
+    "high_disagreement",
+    "js",
+    "js_distance",
+    "kl",
+    "krippendorff_alpha",
+    "nll_gold",
+    "normalised_entropy",
+    "pairwise_agreement",
+    "score",
+    "second_best_accuracy",
+    "smooth_ece",
+    "smooth_reliability",
+    "soft_brier",
+    "soft_brier_unbiased",
+    "soft_nll",
+    "soft_nll_expected",
+    "soft_nll_floor",
+    "top_label",
+]

@@ -1,0 +1,123 @@
+"""What a metric accepts. Every public metric checks its arguments here, so each kind of mistake has one message.
+
+All return float64 (or int64, bool) on the CPU, detached: scores are numbers to read, not losses to differentiate.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dissensus.data import PROBABILITY_TOLERANCE, check_probabilities
+from dissensus.errors import InputError
+
+
+def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
+    """A distribution a row [N, K]. Whole-number tensors are refused: they are counts, or labels."""
+    _check_matrix(probs, where)
+    if not probs.is_floating_point():
+        raise InputError(
+            f"{probs.dtype} values are counts or labels, not probabilities",
+            where=where,
+            mend="Divide counts by their row sums; make labels one-hot in float64",
+            state="",
+        )
+    probs = probs.detach().to("cpu", torch.float64)
+    check_probabilities(probs, probs.shape[1], where=where)
+    return probs
+
+
+def checked_target(target: Tensor, like: Tensor) -> Tensor:
+    """What people said, of the same items and classes as the predictions `like`."""
+    target = checked_probs(target, where="target")
+    _check_same_shape(target, like, "target")
+    return target
+
+
+def checked_log_probs(log_probs: Tensor) -> Tensor:
+    """Normalised log-probabilities [N, K]; -inf is a probability of 0. Raw logits and probabilities are refused."""
+    _check_matrix(log_probs, "log_probs")
+    log_probs = log_probs.detach().to("cpu", torch.float64)
+    if bool(log_probs.isnan().any()):
+        row = int(torch.nonzero(log_probs.isnan().any(1))[0])
+        raise InputError(f"row {row} has NaN", where="log_probs", mend="Mend or drop the row", state="")
+    total = log_probs.logsumexp(1).exp()
+    off = torch.nonzero(~((total - 1).abs() <= PROBABILITY_TOLERANCE))
+    if len(off):
+        row = int(off[0])
+        raise InputError(
+            f"the probabilities of row {row} sum to {float(total[row]):.6g}, not 1",
+            where="log_probs",
+            mend="Pass logits through log_softmax, and probabilities through log",
+            state="",
+        )
+    return log_probs
+
+
+def checked_gold(gold: Tensor, like: Tensor) -> Tensor:
+    """One class index an item, int64 [N]. Distributions are refused: a hard metric would quietly round them."""
+    items, classes = like.shape
+    if gold.ndim != 1 or gold.is_floating_point() or gold.is_complex() or gold.dtype == torch.bool:
+        raise InputError(
+            f"{gold.dtype} {list(gold.shape)} is not one class index an item",
+            where="gold",
+            mend="A hard-label metric needs int64 [N]; for soft targets use soft_nll, kl, js or soft_brier",
+            state="",
+        )
+    if len(gold) != items:
+        raise InputError(f"{len(gold)} labels for {items} items", where="gold", state="")
+    gold = gold.detach().to("cpu", torch.int64)
+    if int(gold.min()) < 0 or int(gold.max()) >= classes:
+        raise InputError(
+            f"labels {int(gold.min())}…{int(gold.max())} are outside 0…{classes - 1}", where="gold", state=""
+        )
+    return gold
+
+
+def checked_counts(counts: Tensor, like: Tensor | None = None) -> Tensor:
+    """Votes counted, int64 [N, K], at least one an item. Probabilities are refused: they do not know how many voted."""
+    _check_matrix(counts, "counts")
+    if counts.is_floating_point():
+        raise InputError(
+            f"{counts.dtype} values are not counts",
+            where="counts",
+            mend="Counts are an integer tensor; shares of votes do not say how many people voted",
+            state="",
+        )
+    counts = counts.detach().to("cpu", torch.int64)
+    if like is not None:
+        _check_same_shape(counts, like, "counts")
+    bad = torch.nonzero((counts < 0).any(1) | (counts.sum(1) < 1))
+    if len(bad):
+        raise InputError(f"row {int(bad[0])} has a negative count, or no vote at all", where="counts", state="")
+    return counts
+
+
+def checked_events(confidence: Tensor, correct: Tensor) -> tuple[Tensor, Tensor]:
+    """A probability an item and whether the event happened: float64 [N] in [0, 1] and bool [N]."""
+    if confidence.ndim != 1 or correct.shape != confidence.shape or len(confidence) == 0:
+        raise InputError(
+            f"{list(confidence.shape)} confidences and {list(correct.shape)} outcomes are not one of each an item",
+            where="confidence",
+            state="",
+        )
+    if correct.dtype != torch.bool:
+        raise InputError(f"{correct.dtype} values are not true or false", where="correct", state="")
+    confidence = confidence.detach().to("cpu", torch.float64)
+    if not bool(((confidence >= 0) & (confidence <= 1)).all()):
+        raise InputError("some values are outside 0…1, or NaN", where="confidence", state="")
+    return confidence, correct.detach().cpu()
+
+
+def _check_matrix(values: Tensor, where: str) -> None:
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(f"{list(values.shape)} is not [items, classes] with at least one of each", where=where, state="")
+
+
+def _check_same_shape(values: Tensor, like: Tensor, where: str) -> None:
+    if values.shape != like.shape:
+        raise InputError(
+            f"{list(values.shape)} does not match the predictions {list(like.shape)} [items, classes]",
+            where=where,
+            state="",
+        )

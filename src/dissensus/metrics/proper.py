@@ -1,0 +1,57 @@
+"""Scores that are best, on average, at the truth. All give one value an item, float64 [N]; the mean is the caller's.
+
+Natural logarithms; 0 log 0 = 0. A probability of 0 where somebody voted scores +inf, and is never clipped away.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dissensus.metrics.checks import checked_gold, checked_log_probs, checked_probs, checked_target
+
+
+def soft_nll(log_probs: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of each prediction to its annotators, in nats.
+
+    Lower is better. Its floor is the annotators' own entropy: `kl` is what remains above it.
+
+    >>> soft_nll(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]]))
+    tensor([0.6931], dtype=torch.float64)
+    """
+    log_probs = checked_log_probs(log_probs)
+    target = checked_target(target, log_probs)
+    return -(target * log_probs).masked_fill(target == 0, 0).sum(1)
+
+
+def kl(log_probs: Tensor, target: Tensor) -> Tensor:
+    """Σ p log(p/q), p the people (002 eq. 1): what a prediction loses beyond the people's own disagreement, in nats."""
+    log_probs = checked_log_probs(log_probs)
+    target = checked_target(target, log_probs)
+    return (torch.xlogy(target, target) - (target * log_probs).masked_fill(target == 0, 0)).sum(1)
+
+
+def js(probs: Tensor, target: Tensor) -> Tensor:
+    """Jensen–Shannon divergence in nats: symmetric, finite, 0 to log 2."""
+    probs = checked_probs(probs)
+    target = checked_target(target, probs)
+    middle = (probs + target) / 2
+    halves = torch.xlogy(probs, probs) + torch.xlogy(target, target) - 2 * torch.xlogy(middle, middle)
+    return halves.sum(1).clamp(min=0) / 2  # equal rows may come out at -1e-17, whose root would be NaN
+
+
+def js_distance(probs: Tensor, target: Tensor) -> Tensor:
+    """The root of `js`, which is a metric in the mathematical sense."""
+    return js(probs, target).sqrt()
+
+
+def soft_brier(probs: Tensor, target: Tensor) -> Tensor:
+    """Σ (q − p)² over all classes, 0 to 2 (some libraries halve it, or look at one class only)."""
+    probs = checked_probs(probs)
+    return (probs - checked_target(target, probs)).square().sum(1)
+
+
+def nll_gold(log_probs: Tensor, gold: Tensor) -> Tensor:
+    """−log q of the one label `gold` [N], in nats."""
+    log_probs = checked_log_probs(log_probs)
+    return -log_probs.gather(1, checked_gold(gold, log_probs)[:, None])[:, 0]

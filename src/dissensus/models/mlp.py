@@ -1,0 +1,42 @@
+"""Heads for feature vectors: a linear model, and a multi-layer perceptron.
+
+`Mlp()` is the head of 002 (Soft-Label Training Preserves Epistemic Uncertainty): Linear(d, 256)–GELU–Dropout(0.2)–
+Linear(256, K) on frozen embeddings. Deviation: the features are standardised first, with the moments given to `build`
+(mean 0 and std 1 give the paper's head). Initialisation is PyTorch's. Images are flattened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from torch import Tensor, nn
+
+from dissensus.models.classifier import Classifier
+from dissensus.models.normalise import Normalise
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Multinomial logistic regression; its penultimate features are the normalised inputs."""
+
+    def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
+        """For inputs of `shape` (without the batch)."""
+        return Classifier(Normalise(shape, mean, std), nn.Flatten(), nn.Linear(prod(shape), classes))
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Hidden layers of these widths, each Linear–GELU–Dropout."""
+
+    hidden: tuple[int, ...] = (256,)
+    dropout: float = 0.2
+
+    def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
+        """For inputs of `shape` (without the batch)."""
+        widths = (prod(shape), *self.hidden)
+        layers: list[nn.Module] = [nn.Flatten()]
+        for wide, narrow in pairwise(widths):
+            layers += [nn.Linear(wide, narrow), nn.GELU(), nn.Dropout(self.dropout)]
+        return Classifier(Normalise(shape, mean, std), nn.Sequential(*layers), nn.Linear(widths[-1], classes))

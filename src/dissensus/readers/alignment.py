@@ -1,0 +1,48 @@
+"""Rows of one file matched to the items of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dissensus.errors import InputError
+from dissensus.readers.files import PathLike
+from dissensus.votes import Ints
+
+
+def align(ids: Sequence[str], others: Sequence[str], *, this: str = "the votes", other: str = "the other file") -> Ints:
+    """Rows int64 [N] of `others` in the order of `ids`: `others[rows[i]] == ids[i]`. Both must hold the same ids.
+
+    >>> align(["a", "b"], ["b", "a"]).tolist()
+    [1, 0]
+    """
+    place = {name: row for row, name in enumerate(others)}
+    if len(place) < len(others):
+        twice = next(name for row, name in enumerate(others) if place[name] != row)
+        raise InputError(f"the id {twice!r} stands there twice", where=other, mend="Give every row an id of its own")
+    known = set(ids)
+    missing, surplus = [name for name in ids if name not in place], [name for name in others if name not in known]
+    if missing or surplus:
+        parts = [f"{len(missing)} ids are missing ({_few(missing)})"] * bool(missing)
+        parts += [f"{len(surplus)} are not in {this} ({_few(surplus)})"] * bool(surplus)
+        mend = "Write the same ids in both files, or leave them out of the matrix to match by row"
+        raise InputError(" and ".join(parts), where=other, mend=mend)
+    return np.fromiter((place[name] for name in ids), np.int64, len(ids))
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+def match_rows(ids: Sequence[str], found: Sequence[str] | None, rows: int, *, path: PathLike) -> Ints:
+    """The row of each of `ids` in a file of `rows` rows: by the ids found in it, or by place where it has none."""
+    if found is not None:
+        return align(ids, found, other=str(path))
+    if rows != len(ids):
+        raise InputError(
+            f"{rows} rows for {len(ids)} items, and no ids to match them by",
+            where=str(path),
+            mend="Give the file one row an item, or a first column `id`",
+        )
+    return np.arange(rows)

@@ -1,0 +1,106 @@
+"""What was done, once for all rows and then only where rows differ; with what, and whether that was mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dissensus.report.tables import Comparison
+from dissensus.report.wording import counted, setting
+from dissensus.runs import Run, canonical
+
+DECIDES_NUMBERS = ("dissensus", "numerics", "torch", "numpy", "python", "device", "threads", "compiled", "channels_last")
+"""Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """`common` holds for every run; `rows` has, for each table and label, only what is not common."""
+
+    common: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
+    versions: tuple[tuple[str, str], ...]
+    mixed: tuple[str, ...]
+    notes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    seconds: float
+    finished: int
+    planned: int
+
+
+def setup(tables: Sequence[Comparison]) -> Setup:
+    """Read from the finished runs alone; equal runs in two tables count once."""
+    runs = {run.id: run for table in tables for method in table.methods for run in method.runs.values()}
+    names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name != "seed"))
+    values = {name: _values(name, list(runs.values())) for name in names}
+    common = tuple((_title(name), setting(values[name][0])) for name in names if len(values[name]) == 1)
+    differing = [name for name in names if len(values[name]) > 1]
+    rows = tuple(
+        (
+            table.title,
+            method.label,
+            tuple(
+                (_title(name), " / ".join(map(setting, _values(name, list(method.runs.values()))))) for name in differing
+            ),
+        )
+        for table in tables
+        for method in table.methods
+        if method.runs
+    )
+    provenance = {run.id: {"numerics": run.spec.numerics, **run.provenance} for run in runs.values()}
+    versions, mixed = [], []
+    for name in DECIDES_NUMBERS:
+        seen = list(dict.fromkeys(setting(one[name]) for one in provenance.values() if name in one))
+        if seen:
+            versions.append((name.replace("_", " "), " / ".join(sorted(seen))))
+        if len(seen) > 1:
+            mixed.append(f"{name.replace('_', ' ')} ({', '.join(sorted(seen))})")
+    return Setup(
+        common,
+        rows,
+        tuple(versions),
+        tuple(mixed),
+        tuple(dict.fromkeys(note for run in runs.values() for note in run.facts.get("notes", []))),
+        tuple(_sizes(list(runs.values()))),
+        sum(float(run.provenance.get("seconds", 0)) for run in runs.values()),
+        sum(len(method.runs) for table in tables for method in table.methods),
+        sum(len(method.seeds) for table in tables for method in table.methods),
+    )
+
+
+def classes_of(table: Comparison) -> tuple[str, ...]:
+    """The class names, from any finished run."""
+    return next((tuple(run.facts["classes"]) for method in table.methods for run in method.runs.values()), ())
+
+
+def _values(name: str, runs: Sequence[Run]) -> list[Any]:
+    """The distinct values of a setting, in the order they come."""
+    found = {canonical(run.spec.settings[name]): run.spec.settings[name] for run in runs if name in run.spec.settings}
+    return list(found.values())
+
+
+def _sizes(runs: Sequence[Run]) -> list[str]:
+    """Sentences about sizes that every run shares, or the range where they do not."""
+    sentences = []
+    for part, words in (("train", "to train on"), ("evaluation", "to judge on")):
+        sizes = sorted({run.facts["items"][part] for run in runs if part in run.facts.get("items", {})})
+        if sizes:
+            sentences.append(f"{_range(sizes, 'item')} {words}")
+    parameters = sorted({run.facts["parameters"] for run in runs if "parameters" in run.facts})
+    if parameters:
+        sentences.append(_range(parameters, "parameter"))
+    ties = sorted({run.facts["ties"] for run in runs if run.facts.get("ties") is not None})
+    if ties:
+        sentences.append(f"{_range(ties, 'training item')} without a unique majority (ties go to the lowest class index)")
+    if any(run.facts.get("gold") == "majority" for run in runs):
+        sentences.append("labels for hard metrics are the majority's, because these data have no gold labels")
+    return sentences
+
+
+def _range(values: Sequence[int], noun: str) -> str:
+    return counted(values[0], noun) if len(values) == 1 else f"{values[0]:,} to {values[-1]:,} {noun}s"
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,188 @@
+"""One spec in, one run out."""
+
+from __future__ import annotations
+
+import math
+import platform
+import shutil
+import time
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dissensus import analyses, evaluate, metrics, train
+from dissensus.ledger import Arrays, Ledger
+from dissensus.models.flops import training_flops
+from dissensus.runs import Json, Run, Spec
+from dissensus.stage import Stage, disputed, own_loss
+from dissensus.targets import Target, ties
+
+GALLERY = 12  # how many of the most disputed evaluation items a run keeps the pictures of
+
+COMPILE_PAYS_ABOVE = 3e14
+"""Training FLOPs beyond which compiling, which takes a minute on two cores, is repaid; see benchmarks/layouts.py."""
+
+Progress = Callable[[int, int, float], None]
+"""(epochs done, epochs in all, training loss)"""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where and how to compute: provenance, not part of a spec. Labels, order and augmentation do not depend on it.
+
+    None means by rule: channels-last for images; compiled where the run is long enough to repay it and there is a C++
+    compiler. benchmarks/layouts.py measures both.
+    """
+
+    device: str | None = None
+    threads: int | None = None
+    channels_last: bool | None = None
+    compile: bool | None = None
+
+
+def execute(
+    spec: Spec,
+    ledger: Ledger,
+    execution: Execution = Execution(),  # noqa: B008 - frozen
+    progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
+) -> Run:
+    """The run of a spec: read from the ledger where it is finished, else computed and published there."""
+    if spec.id in ledger:
+        return ledger.read(spec.id)
+    if execution.threads is not None:
+        torch.set_num_threads(execution.threads)
+    started = time.perf_counter()
+    if spec.kind == "train":
+        outcome = _train(spec, ledger, execution, progress)
+    else:
+        outcome = _Outcome(*analyses.compute(spec, ledger))
+    provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
+    run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
+    ledger.publish(run, outcome.arrays, outcome.weights)
+    return run
+
+
+def versions() -> Json:
+    """What this was computed with."""
+    return {
+        "dissensus": importlib.metadata.version("dissensus"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": torch.get_num_threads(),
+    }
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    scores: Json
+    facts: Json
+    arrays: dict[str, Arrays]
+    curve: dict[str, list[float | None]] = field(default_factory=dict)
+    weights: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    how: Json = field(default_factory=dict)
+
+
+def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress) -> _Outcome:
+    stage = Stage.of(spec)
+    recipe, data, seed = stage.recipe, stage.data, stage.seed
+    device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    target = stage.target(stage.train, ledger)
+    model = stage.model().to(device)
+    x = stage.x(stage.train).to(device)
+    flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
+    how = _how(execution, x, flops, device)
+    if how["channels_last"]:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    watch = _Watch(model, stage, ledger, device, progress)
+    train.fit(
+        model,
+        x,
+        recipe.delivery.labels(target, seed),
+        recipe.training,
+        classes=len(data.classes),
+        seed=seed,
+        observe=watch,
+        compiled=how["compiled"],
+    )
+    weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **watch.best}
+    scores, temperatures = {}, {}
+    arrays: dict[str, Arrays] = {}
+    for checkpoint, state in weights.items():
+        model.load_state_dict(state)
+        predictions = evaluate.predict(model, stage.x(stage.held_out).to(device))
+        scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, stage.held_out, seed)
+        name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
+        arrays[name] = evaluate.record(predictions, data, stage.held_out)
+    if x.ndim == 4:
+        most = disputed(data, stage.held_out, GALLERY)
+        arrays["gallery"] = {"rows": most.numpy(), "x": stage.x(most).numpy()}
+    facts = {
+        "items": {"train": len(stage.train), "evaluation": len(stage.held_out)},
+        "classes": list(data.classes),
+        "gold": "given" if data.has_gold else "majority",
+        "ties": ties(stage.seen(), stage.train) if data.votes is not None else None,
+        "temperature": temperatures["last"],
+        "temperatures": temperatures,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "training_flops": flops,
+        "epochs": len(watch.curve["train_loss"]),
+        "best_epoch": watch.best_epoch,
+        "notes": list(data.notes),
+    }
+    return _Outcome(scores, facts, arrays, watch.curve, weights, how)
+
+
+class _Watch:
+    """After each epoch: the curve on the evaluation items, the loss on the validation items, the best weights so far."""
+
+    def __init__(self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress) -> None:
+        self.model, self.stage, self.progress = model, stage, progress
+        self.curve: dict[str, list[float | None]] = {"train_loss": [], "soft_nll": [], "accuracy": []}
+        self.best: dict[str, dict[str, Tensor]] = {}
+        self.best_epoch: int | None = None
+        self._best_loss = math.inf
+        self._x = stage.x(stage.held_out).to(device)
+        self._people, self._labels = stage.data.people[stage.held_out], stage.data.labels[stage.held_out]
+        self._validation: tuple[Tensor, Target] | None = None
+        if stage.validation is not None:
+            self._validation = stage.x(stage.validation).to(device), stage.target(stage.validation, ledger)
+
+    def __call__(self, epoch: int, loss: float) -> float | None:
+        log_probs = evaluate.predict(self.model, self._x).log_probs
+        soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
+        accuracy = float((log_probs.argmax(1) == self._labels).double().mean())
+        self._note(train_loss=loss, soft_nll=soft_nll, accuracy=accuracy)
+        watched = None
+        if self._validation is not None:
+            watched = own_loss(self.model, *self._validation)
+            self._note(validation_loss=watched)
+        best = self.stage.recipe.best
+        if best is not None:
+            judged = soft_nll if best.on == "evaluation" else watched
+            assert judged is not None  # Recipe refuses the best validation epoch without a validation part
+            if judged < self._best_loss:
+                self._best_loss, self.best_epoch = judged, epoch
+                self.best["best"] = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        self.progress(epoch + 1, self.stage.recipe.epochs, loss)
+        return watched
+
+    def _note(self, **values: float) -> None:
+        for name, value in values.items():
+            self.curve.setdefault(name, []).append(value if math.isfinite(value) else None)
+
+
+def _how(execution: Execution, x: Tensor, flops: int, device: torch.device) -> Json:
+    """The rules of `Execution`, applied."""
+    channels_last = execution.channels_last
+    if channels_last is None:
+        channels_last = x.ndim == 4
+    compiled = execution.compile
+    if compiled is None:
+        has_compiler = device.type == "cuda" or shutil.which("g++") is not None or shutil.which("clang++") is not None
+        compiled = flops > COMPILE_PAYS_ABOVE and has_compiler
+    return {"device": device.type, "channels_last": channels_last, "compiled": compiled}

@@ -1,0 +1,224 @@
+"""Comparing two methods over seeds, splits or items, without claiming more than the design can show.
+
+Differences are `first − second`, paired by place. Intervals are two-sided at `level` whatever the alternative. A number
+that the data cannot give (one pair, differences that do not vary) is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
+
+from dissensus import random
+from dissensus.errors import InputError
+
+Alternative = Literal["two-sided", "less", "greater"]
+Floats = NDArray[np.float64]
+
+MOST_PAIRS = 500
+BLOCK = 2**22  # resampled values held at once, 32 MB
+
+
+@dataclass(frozen=True)
+class MeanSd:
+    """Mean and sample standard deviation (over n − 1; None for one value)."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class TTest:
+    """A paired t test and its interval for the mean difference."""
+
+    mean_difference: float
+    low: float | None
+    high: float | None
+    statistic: float | None
+    p: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class WilcoxonTest:
+    """An exact signed-rank test. `statistic` is the rank sum of the positive differences; `zeros` of the n were 0."""
+
+    mean_difference: float
+    statistic: float
+    p: float
+    n: int
+    zeros: int
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A bootstrapped interval for the mean difference."""
+
+    mean_difference: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Power:
+    """The smallest p that a design can reach, whatever the results. `seeds_needed` could reach `level` at all."""
+
+    best_p: float
+    best_p_after_holm: float
+    can_be_significant: bool
+    seeds_needed: int
+    sentence: str
+
+
+def mean_sd(values: ArrayLike) -> MeanSd:
+    """Mean ± sd of one method's runs."""
+    array = _checked(values)
+    return MeanSd(float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else None, len(array))
+
+
+def paired_t(
+    first: ArrayLike, second: ArrayLike, *, alternative: Alternative = "two-sided", level: float = 0.95
+) -> TTest:
+    """Student's paired t. For runs that differ in their seed alone: resampled splits overlap, and need `corrected_t`."""
+    return corrected_t(first, second, test_to_train=0.0, alternative=alternative, level=level)
+
+
+def corrected_t(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    test_to_train: float,
+    alternative: Alternative = "two-sided",
+    level: float = 0.95,
+) -> TTest:
+    """Nadeau & Bengio's t for resampled splits (2003): the variance of the mean is s² (1/n + test size / train size).
+
+    Splits that share items give correlated results; the plain t takes them for independent and finds too much.
+    """
+    difference = _differences(first, second)
+    mean, n = float(difference.mean()), len(difference)
+    if np.ptp(difference) == 0:
+        return TTest(mean, None, None, None, None, n)
+    error = float(difference.std(ddof=1)) * math.sqrt(1 / n + test_to_train)
+    reach = float(stdtrit(n - 1, (1 + level) / 2)) * error
+    below = float(stdtr(n - 1, mean / error))
+    above = float(stdtr(n - 1, -mean / error))
+    p = {"less": below, "greater": above, "two-sided": 2 * min(below, above)}[_known(alternative)]
+    return TTest(mean, mean - reach, mean + reach, mean / error, p, n)
+
+
+def wilcoxon(first: ArrayLike, second: ArrayLike, *, alternative: Alternative = "two-sided") -> WilcoxonTest:
+    """Wilcoxon's signed-rank test, exact with ties and zeros: all 2ⁿ signs of the ranks that occurred are counted.
+
+    Zero differences are dropped before ranking (Wilcoxon's own rule, SciPy's default); tied ones share midranks.
+    SciPy's "exact" takes the ranks to be 1…n, which ties make false.
+    """
+    difference = _differences(first, second)
+    if len(difference) > MOST_PAIRS:
+        raise InputError(
+            f"{len(difference)} pairs are too many to count all signs",
+            where="wilcoxon",
+            mend=f"Compare up to {MOST_PAIRS} seeds or splits; for items use paired_bootstrap",
+            state="",
+        )
+    moved = difference[difference != 0]
+    size = np.abs(moved)
+    doubled = (size[:, None] > size).sum(1) + (size[:, None] >= size).sum(1) + 1  # twice the midrank: a whole number
+    chance = np.ones(1)  # of each value of the doubled rank sum; dyadic, so exact in float64 up to some 50 pairs
+    for rank in doubled:
+        chance = (np.pad(chance, (0, rank)) + np.pad(chance, (rank, 0))) / 2
+    reached = int(doubled[moved > 0].sum())
+    below, above = float(chance[: reached + 1].sum()), float(chance[reached:].sum())
+    p = {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[_known(alternative)]
+    return WilcoxonTest(float(difference.mean()), reached / 2, p, len(difference), len(difference) - len(moved))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the given order: the chance of any false claim stays below the level.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    ordered = sorted(range(len(p_values)), key=lambda cell: p_values[cell])
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for place, cell in enumerate(ordered):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[cell]))
+        adjusted[cell] = highest
+    return adjusted
+
+
+def paired_bootstrap(
+    first: ArrayLike, second: ArrayLike, *, draws: int = 10_000, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """Percentile interval of the mean difference, pairs resampled with replacement.
+
+    [n] resamples seeds or items. [seeds, items] resamples items, each with its mean over the seeds: the interval is over
+    the test items one might have drawn, given these runs.
+    """
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if one.ndim == 2 and one.shape == other.shape:
+        one, other = one.mean(0), other.mean(0)
+    difference = _differences(one, other)
+    n = len(difference)
+    generator = random.numpy_generator(seed, "probe", "bootstrap")
+    block = max(1, BLOCK // n)
+    means = [
+        difference[generator.integers(n, size=(min(block, draws - start), n))].mean(1) for start in range(0, draws, block)
+    ]
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(difference.mean()), float(low), float(high), n)
+
+
+def power(seeds: int, cells: int = 1, *, alternative: Alternative = "two-sided", level: float = 0.05) -> Power:
+    """What the exact Wilcoxon test can reach at best with this many pairs, alone and after Holm over `cells` tests.
+
+    >>> print(power(5, 12, alternative="less").sentence)  # doctest: +NORMALIZE_WHITESPACE
+    5 seeds, one-sided: p is at best 0.03125; with Holm over 12 cells at best 0.375: nothing can be significant at 0.05.
+    It takes 8 seeds.
+    """
+    if seeds < 1 or cells < 1:
+        raise InputError(
+            f"{seeds} seeds and {cells} cells are no design", where="power", mend="Give at least 1", state=""
+        )
+    sides = 2 if _known(alternative) == "two-sided" else 1
+    best = min(1.0, sides * 2.0**-seeds)
+    after = min(1.0, cells * best)
+    needed = next(n for n in range(1, 1100) if sides * cells * 2.0**-n <= level)
+    sentence = f"{seeds} seed{'s' * (seeds > 1)}, {'two' if sides == 2 else 'one'}-sided: p is at best {best:.4g}"
+    if cells > 1:
+        sentence += f"; with Holm over {cells} cells at best {after:.4g}"
+    if after <= level:
+        sentence += f": significance at {level:g} is possible."
+    else:
+        sentence += f": nothing can be significant at {level:g}. It takes {needed} seeds."
+    return Power(best, after, after <= level, needed, sentence)
+
+
+def _known(alternative: Alternative) -> Alternative:
+    if alternative not in ("two-sided", "less", "greater"):
+        raise InputError(f"{alternative!r} is not two-sided, less or greater", where="alternative", state="")
+    return alternative
+
+
+def _differences(first: ArrayLike, second: ArrayLike) -> Floats:
+    one, other = _checked(first), _checked(second)
+    if one.shape != other.shape:
+        raise InputError(f"{len(one)} values cannot be paired with {len(other)}", where="comparison", state="")
+    return one - other
+
+
+def _checked(values: ArrayLike) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or len(array) == 0 or not np.isfinite(array).all():
+        raise InputError(
+            "a comparison needs one finite number a run", where="comparison", mend="Leave out what has no score", state=""
+        )
+    return array

@@ -1,0 +1,160 @@
+"""The one training loop.
+
+Data lie in memory as they are stored (uint8 images, float features) on the device; a batch is two gathers; the labels of
+an epoch arrive as one tensor; nothing inside an epoch waits for the device. Everything random is keyed by (seed, epoch,
+step), so the state between two epochs is the weights, the optimiser's moments and the watched losses, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from dissensus import random
+from dissensus.datasets.images import Augment, NoAugment, to_float
+from dissensus.delivery import Labels
+from dissensus.errors import InputError
+from dissensus.mixing import Mixing, Unmixed
+from dissensus.optim import EarlyStopping, OptimiserRule, Plateau, Schedule
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+Observe = Callable[[int, float], float | None]
+"""(epoch, mean training loss) -> the loss that plateau and stopping watch, or None where nothing is watched."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train: the part of a recipe that the loop reads."""
+
+    optimiser: OptimiserRule
+    schedule: Schedule
+    epochs: int
+    batch: int
+    mixing: Mixing = Unmixed()
+    augment: Augment = NoAugment()
+    stopping: EarlyStopping | None = None
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"precision {self.precision!r} is not one of {', '.join(PRECISIONS)}", where="training", state=""
+            )
+        if self.epochs < 1 or self.batch < 1:
+            raise InputError(f"{self.epochs} epochs of batches of {self.batch} train nothing", where="training", state="")
+
+
+@dataclass
+class State:
+    """What the next epoch depends on, beside the weights."""
+
+    epoch: int = 0
+    watched: list[float] = field(default_factory=list)
+    optimiser: dict[str, Any] | None = None
+
+
+def fit(
+    model: nn.Module,
+    x: Tensor,
+    labels: Labels,
+    settings: Settings,
+    *,
+    classes: int,
+    seed: int,
+    observe: Observe,
+    state: State | None = None,
+    checkpoint: Callable[[State], None] = lambda state: None,  # noqa: ARG005
+    compiled: bool = False,
+) -> State:
+    """Train `model` in place on `x` [N, …], which is on the model's device; go on from `state` where one is given.
+
+    `checkpoint` is called between epochs: the state it gets and the weights of that moment, both copied, are enough to
+    go on to the same bits. Only the loss is compiled, so the module stays the plain one.
+    """
+    state = state or State()
+    loss_of: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
+    optimiser = settings.optimiser.build(model.parameters())
+    if state.optimiser is not None:
+        optimiser.load_state_dict(state.optimiser)
+    while state.epoch < settings.epochs and not _stopped(settings, state):
+        loss = _epoch(model, loss_of, optimiser, x, labels(state.epoch), settings, state, classes, seed)
+        watched = observe(state.epoch, loss)
+        if watched is not None:
+            state.watched.append(watched)
+        state.epoch += 1
+        state.optimiser = optimiser.state_dict()
+        checkpoint(state)
+    return state
+
+
+def _epoch(
+    model: nn.Module,
+    loss_of: Loss,
+    optimiser: Optimizer,
+    x: Tensor,
+    labels: Tensor,
+    settings: Settings,
+    state: State,
+    classes: int,
+    seed: int,
+) -> float:
+    """One pass over the items; the mean loss, read from the device once, at the end."""
+    model.train()
+    start_epoch, after_step = getattr(model, "start_epoch", None), getattr(model, "after_step", None)
+    if start_epoch is not None:
+        start_epoch()
+    device, epoch = x.device, state.epoch
+    labels = labels.to(device)
+    order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
+    batches = torch.split(order, settings.batch)
+    augments, mixes = settings.augment != NoAugment(), settings.mixing != Unmixed()
+    plateau = settings.schedule.after(state.watched) if isinstance(settings.schedule, Plateau) else 1.0
+    total = torch.zeros((), device=device)
+    with (
+        _dropout_streams(model, seed, epoch) as start_step,
+        torch.autocast(device.type, torch.bfloat16, settings.precision == "bfloat16"),
+    ):
+        for step, rows in enumerate(batches):
+            lr = settings.optimiser.lr * plateau * settings.schedule.factor(epoch + step / len(batches), settings.epochs)
+            for group in optimiser.param_groups:
+                group["lr"] = lr
+            inputs, target = x[rows], labels[rows]
+            if augments:  # while they are bytes: a quarter of the memory to move
+                inputs = settings.augment(inputs, random.generator(seed, "augment", epoch, step))
+            inputs = to_float(inputs)
+            if mixes:
+                inputs, target = settings.mixing(
+                    inputs, target, classes, random.numpy_generator(seed, "mix", epoch, step)
+                )
+            start_step(step)
+            loss = loss_of(inputs, target)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            if after_step is not None:
+                after_step(inputs, target)
+            total += loss.detach() * len(rows)
+    return float(total) / len(x)
+
+
+@contextmanager
+def _dropout_streams(model: nn.Module, seed: int, epoch: int) -> Iterator[Callable[[int], object]]:
+    """A function that puts torch's global generator at the start of a step's dropout stream; a no-op without dropout."""
+    if not any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in model.modules()):
+        yield lambda step: None  # noqa: ARG005
+        return
+    with random.seeded(seed, "dropout", epoch):  # puts the global generator back afterwards
+        yield lambda step: torch.manual_seed(random.key(seed, "dropout", epoch, step))
+
+
+def _stopped(settings: Settings, state: State) -> bool:
+    return settings.stopping is not None and settings.stopping.stops(state.watched)

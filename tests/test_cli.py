@@ -1,0 +1,270 @@
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissensus.cli import cli, main
+from dissensus.cli.experiments import parse_seeds
+from dissensus.display import Display
+from dissensus.errors import InputError
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Call the command line as a shell would: (exit code, what it printed, what it complained of)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dissensus", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """The files that `dissensus example` writes."""
+    folder = tmp_path_factory.mktemp("example")
+    cli(["example", str(folder)], standalone_mode=False)
+    return folder
+
+
+def test_help_imports_no_torch_and_comes_at_once():
+    program = "import sys; sys.argv = ['dissensus', '--help']\nfrom dissensus.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('torch' in sys.modules, 'numpy' in sys.modules)"
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - start)
+    assert ended.stdout.strip().endswith("False False")
+    assert "dissensus demo" in ended.stdout
+    assert min(seconds) < 0.3
+
+
+def commands(group=cli, path=()):
+    for name, command in group.commands.items():
+        yield (*path, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize("command", list(commands()), ids=" ".join)
+def test_every_command_has_help_and_those_with_arguments_an_example(run, command):
+    code, out, _ = run(*command, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: dissensus {' '.join(command)}")
+    if command[0] not in ("recipes", "data"):
+        assert "Example" in out
+
+
+def test_the_example_can_be_inspected_fitted_predicted_and_scored(run, example, tmp_path):
+    code, out, _ = run("inspect", example / "votes.csv")
+    assert code == 0
+    assert "600" in out
+    assert "Krippendorff's alpha" in out
+    assert "█" in out
+
+    code, out, _ = run("fit", example / "votes.csv", "--features", example / "features.npy", "--out", tmp_path / "m", "--epochs", 5)
+    assert code == 0, out
+    assert "held-out" in out
+    scores = json.loads((tmp_path / "m" / "scores.json").read_text())
+    assert scores["items"] == {"train": 480, "held_out": 120}
+
+    code, out, _ = run("predict", tmp_path / "m", example / "features.npy", "--out", tmp_path / "p.csv")
+    assert code == 0
+    code, out, _ = run("score", tmp_path / "p.csv", example / "votes.csv", "--gold", example / "gold.csv")
+    assert code == 0
+    assert "soft_nll_expected" in out
+    code, out, _ = run("score", tmp_path / "p.csv", example / "votes.csv", "--json")
+    judged = json.loads(out)
+    assert judged["gold"] == "majority"
+    assert judged["soft_nll"] > judged["soft_nll_floor"]
+    assert judged["tempered_votes"]["accuracy"] == judged["accuracy"]
+
+
+def test_score_has_every_key_that_is_promised(run, tmp_path):
+    counts = np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], 50)
+    np.save(tmp_path / "votes.npy", counts)
+    np.save(tmp_path / "probs.npy", np.full((50, 3), 1 / 3))
+    code, out, _ = run("score", tmp_path / "probs.npy", tmp_path / "votes.npy", "--json")
+    promised = "soft_nll kl js soft_brier nll_gold accuracy second_best_accuracy ece_width_10 ece_width_15 ece_mass_15 smooth_ece entropy_pearson entropy_spearman confidence_right confidence_wrong soft_nll_floor"
+    assert code == 0
+    assert set(promised.split()) <= set(json.loads(out))
+    assert np.isclose(json.loads(out)["soft_nll"], np.log(3))
+
+
+def test_a_prediction_of_zero_where_people_voted_is_infinite_and_said_so(run, tmp_path):
+    np.save(tmp_path / "votes.npy", np.array([[3, 1], [0, 4], [4, 0]]))
+    np.save(tmp_path / "probs.npy", np.array([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]))
+    code, out, err = run("score", tmp_path / "probs.npy", tmp_path / "votes.npy", "--json")
+    assert code == 0, err
+    judged = json.loads(out)
+    assert judged["soft_nll"] is None
+    assert judged["soft_nll_infinite_items"] == 1
+    assert np.isclose(judged["soft_nll_finite_mean"], np.log(2))
+
+
+def test_logits_and_probabilities_of_the_same_model_score_the_same(run, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "votes.npy", rng.multinomial(20, [0.5, 0.3, 0.2], 50))
+    logits = rng.normal(size=(50, 3))
+    np.save(tmp_path / "logits.npy", logits)
+    np.save(tmp_path / "probs.npy", np.exp(logits) / np.exp(logits).sum(1, keepdims=True))
+    _, by_logits, _ = run("score", tmp_path / "logits.npy", tmp_path / "votes.npy", "--logits", "--json")
+    _, by_probs, _ = run("score", tmp_path / "probs.npy", tmp_path / "votes.npy", "--json")
+    one, two = json.loads(by_logits), json.loads(by_probs)
+    assert all(np.isclose(one[key], two[key]) for key in ("soft_nll", "smooth_ece", "entropy_spearman"))
+
+
+def test_columns_are_matched_by_class_name_and_rows_by_id(run, tmp_path):
+    (tmp_path / "votes.csv").write_text("item,annotator,label\na,1,cat\na,2,cat\nb,1,dog\nb,2,cat\n")
+    (tmp_path / "right.csv").write_text("item,dog,cat\nb,0.75,0.25\na,0.1,0.9\n")
+    code, out, err = run("score", tmp_path / "right.csv", tmp_path / "votes.csv", "--json")
+    assert code == 0, err
+    expected = -(np.log(0.9) + (np.log(0.25) + np.log(0.75)) / 2) / 2
+    assert np.isclose(json.loads(out)["soft_nll"], expected)
+
+
+def test_shares_can_stand_in_for_votes(run, example, tmp_path):
+    shares = np.random.default_rng(0).dirichlet(np.ones(4), 60)
+    np.save(tmp_path / "shares.npy", shares)
+    np.save(tmp_path / "x.npy", np.random.default_rng(1).normal(size=(60, 3)))
+    fit = ["fit", tmp_path / "shares.npy", "--probs", "--features", tmp_path / "x.npy", "--out", tmp_path / "m", "--epochs", 2]
+    assert run(*fit)[0] == 0
+    code, _, err = run(*fit, "--delivery", "multipass")
+    assert code == 2
+    assert "`sampled`" in err
+
+
+BAD = {
+    "unknown label": (["inspect", "long.csv", "--classes", "cat,dog"], "long.csv:3: label 'catt' is not one of the classes"),
+    "empty file": (["inspect", "empty.csv"], "empty"),
+    "negative counts": (["inspect", "negative.npy"], "negative"),
+    "fractional counts": (["inspect", "fractional.npy"], "not a count"),
+    "an item without votes": (["inspect", "silent.npy"], "no vote"),
+    "probabilities that do not sum to 1": (["score", "off.npy", "counts.npy"], "sum to 0.9, not 1"),
+    "NaN": (["score", "nan.npy", "counts.npy"], "NaN"),
+    "logits as probabilities": (["score", "logits.npy", "counts.npy"], "--logits"),
+    "wrong number of columns": (["score", "wide.npy", "counts.npy"], "4 columns of predictions for 3 classes"),
+    "wrong number of rows": (["score", "short.npy", "counts.npy"], "2 rows for 3 items"),
+    "ids that do not match": (["score", "ids.csv", "votes.csv"], "missing"),
+    "duplicate rows": (["inspect", "twice.csv"], "--duplicates"),
+    "a binary file": (["inspect", "binary.csv"], "binary.csv"),
+    "a missing file": (["inspect", "nowhere.csv"], "nowhere.csv"),
+    "features that do not match": (["fit", "counts.npy", "--features", "x2.npy", "--out", "m"], "2 rows for 3 items"),
+    "features with NaN": (["fit", "counts.npy", "--features", "xnan.npy", "--out", "m"], "NaN"),
+    "no model": (["predict", ".", "x2.npy"], "dissensus fit"),
+    "an unwritable folder": (["fit", "counts.npy", "--features", "x2.npy", "--out", "long.csv/model"], "cannot be written"),
+    "an unwritable report": (["demo", "--out", "long.csv/report"], "cannot be written"),
+    "no such recipe": (["run", "tea", "--out", "o"], "demo"),
+    "no such seeds": (["run", "demo", "--seeds", "x", "--out", "o"], "0-4"),
+    "no such row": (["run", "demo", "--scale", "smoke", "--baseline", "Best", "--out", "o"], "Majority"),
+    "no experiment": (["report", "."], "dissensus run"),
+    "no such data": (["data", "get", "cifar1000"], "cifar10h"),
+}
+
+
+@pytest.fixture
+def bad_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    counts = np.array([[3, 1, 0], [0, 4, 0], [1, 1, 2]])
+    thirds = np.full((3, 3), 1 / 3)
+    np.save("counts.npy", counts)
+    np.save("negative.npy", counts - 1)
+    np.save("fractional.npy", counts + 0.5)
+    np.save("silent.npy", counts * np.array([[1], [0], [1]]))
+    np.save("off.npy", np.array([[0.3, 0.3, 0.3], [1, 0, 0], [1, 0, 0]]))
+    np.save("nan.npy", np.where(np.eye(3) == 1, np.nan, thirds))
+    np.save("logits.npy", np.eye(3) * 8 - 4)
+    np.save("wide.npy", np.full((3, 4), 0.25))
+    np.save("short.npy", thirds[:2])
+    np.save("x2.npy", np.zeros((2, 5)))
+    np.save("xnan.npy", np.full((3, 5), np.nan))
+    Path("long.csv").write_text("item,label\na,cat\nb,catt\n")
+    Path("votes.csv").write_text("item,label\na,cat\nb,dog\n")
+    Path("ids.csv").write_text("item,cat,dog\na,0.5,0.5\nz,0.5,0.5\n")
+    Path("twice.csv").write_text("item,annotator,label\na,1,cat\na,1,dog\n")
+    Path("empty.csv").write_text("")
+    Path("binary.csv").write_bytes(bytes(range(256)) * 4)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_ends_with_code_2_and_says_what_to_do(run, bad_files, name):
+    arguments, message = BAD[name]
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_without_permission_is_refused_before_any_work(run, bad_files, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may write anywhere")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    code, _, err = run("demo", "--out", tmp_path / "closed")
+    assert code == 2
+    assert "permission" in err
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0-2,7", (0, 1, 2, 7)), ("4-4", (4,))])
+def test_seeds_are_a_number_or_a_list(text, seeds):
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "0", "a-b", "3-1", "1,1", "-3"])
+def test_bad_seeds_are_refused(text):
+    with pytest.raises(InputError, match="seeds"):
+        parse_seeds(text)
+
+
+def test_a_smoke_run_writes_a_report_and_a_second_one_computes_nothing(run, tmp_path):
+    arguments = ["run", "demo", "--scale", "smoke", "--seeds", "2", "--out", tmp_path / "o", "--workers", 1, "--threads", 1]
+    code, out, err = run(*arguments)
+    assert code == 0, err
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert "not evidence" in page
+    first = (tmp_path / "o" / "results.csv").read_bytes()
+    code, out, err = run(*arguments)
+    assert code == 0
+    assert "30 of them finished before" in err
+    assert (tmp_path / "o" / "results.csv").read_bytes() == first
+    code, out, _ = run("report", tmp_path / "o", "--baseline", "Majority")
+    assert code == 0
+    assert (tmp_path / "o" / "results.csv").read_bytes() != first
+
+
+def test_recipes_and_data_are_listed(run):
+    code, out, _ = run("recipes")
+    assert code == 0
+    assert "demo" in out
+    code, out, _ = run("data", "list")
+    assert code == 0
+    assert all(name in out for name in ("digits", "cifar10", "cifar10h", "licence"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(run, tmp_path, monkeypatch, workers):
+    def interrupted(self, event):
+        if event.kind == "done":
+            raise KeyboardInterrupt
+
+    arguments = ["run", "demo", "--scale", "smoke", "--out", tmp_path / "o", "--workers", workers]
+    with monkeypatch.context() as patched:
+        patched.setattr(Display, "__call__", interrupted)
+        code, _, err = run(*arguments)
+    assert code == 130
+    assert "goes on from there" in err
+    finished = len(list((tmp_path / "o" / "runs").glob("[0-9a-f]*/run.json")))
+    assert finished >= 1
+    _, _, err = run(*arguments)
+    assert f"{finished} of them finished before" in err

@@ -1,0 +1,86 @@
+"""Batches of images: augmentation against its naive twin."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from dissensus import runs
+from dissensus.datasets.images import AUGMENTS, CropFlip, NoAugment, to_float
+from dissensus.errors import InputError
+
+
+def naive(x: Tensor, generator: torch.Generator, padding: int, flip: bool) -> Tensor:
+    """One image after another, with the same draws."""
+    top, left = torch.randint(0, 2 * padding + 1, (2, len(x)), generator=generator)
+    mirrored = torch.randint(0, 2, (len(x),), generator=generator) if flip else torch.zeros(len(x))
+    result = torch.zeros_like(x)
+    for i, image in enumerate(x):
+        turned = image.flip(2) if mirrored[i] else image
+        framed = torch.nn.functional.pad(turned, (padding,) * 4)
+        result[i] = framed[:, top[i] : top[i] + x.shape[2], left[i] : left[i] + x.shape[3]]
+    return result
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    shape=st.tuples(st.integers(1, 9), st.integers(1, 3), st.integers(1, 8), st.integers(1, 8)),
+    padding=st.integers(0, 4),
+    flip=st.booleans(),
+    dtype=st.sampled_from([torch.uint8, torch.float32, torch.float64]),
+)
+def test_crop_and_flip_is_what_a_loop_over_images_does(shape, padding, flip, dtype):
+    x = torch.randint(1, 256, shape, generator=generator(1)).to(dtype)
+    before = x.clone()
+    fast = CropFlip(padding, flip)(x, generator())
+    assert fast.dtype == dtype
+    assert torch.equal(fast, naive(x, generator(), padding, flip))
+    assert torch.equal(x, before)
+
+
+def test_it_takes_images_in_any_memory_layout():
+    x = torch.rand(6, 3, 8, 8, generator=generator())
+    tail_of_more = torch.cat([x, x])[6:].to(memory_format=torch.channels_last)
+    assert torch.equal(CropFlip(2)(tail_of_more, generator()), CropFlip(2)(x, generator()))
+
+
+def test_over_many_draws_every_offset_and_both_sides_are_seen_evenly():
+    x = torch.arange(1, 10, dtype=torch.float32).view(1, 1, 3, 3).expand(9000, 1, 3, 3)
+    kinds = CropFlip(padding=1)(x, generator()).flatten(1).unique(dim=0, return_counts=True)[1]
+    assert len(kinds) == 18
+    assert int(kinds.min()) > 400
+    assert int(kinds.max()) < 600
+
+
+@pytest.mark.parametrize("member", AUGMENTS.values())
+def test_every_member_keeps_shape_and_type_and_goes_through_a_spec(member):
+    augment = member()
+    x = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8, generator=generator())
+    out = augment(x, generator())
+    assert (out.shape, out.dtype) == (x.shape, x.dtype)
+    assert runs.decode(runs.encode(augment), AUGMENTS) == augment
+
+
+def test_no_augmentation_is_none():
+    x = torch.rand(4, 5)
+    assert NoAugment()(x, generator()) is x
+
+
+def test_features_cannot_be_cropped():
+    with pytest.raises(InputError, match="no_augment"):
+        CropFlip()(torch.rand(4, 5), generator())
+
+
+def test_bytes_become_floats_between_0_and_1_and_features_stay_as_they_are():
+    x = torch.arange(256).to(torch.uint8)
+    assert torch.equal(to_float(x), torch.arange(256) / 255)
+    features = torch.randn(3, 4)
+    assert to_float(features) is features
+    assert int(x[-1]) == 255

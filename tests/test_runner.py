@@ -1,0 +1,170 @@
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dissensus import analyses, datasets
+from dissensus.delivery import Multipass, Sampled
+from dissensus.errors import InputError
+from dissensus.executors import Agenda, Event, local
+from dissensus.experiment import in_order
+from dissensus.ledger import Ledger
+from dissensus.models import Linear, Mlp, Smallcnn
+from dissensus.optim import AdamW, EarlyStopping
+from dissensus.recipe import Best, Recipe, Resampled
+from dissensus.runner import Execution, execute
+from dissensus.runs import Spec
+from dissensus.splits import Holdout
+from dissensus.targets import Majority, Teacher
+
+SMALL = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=64)
+DATA = datasets.load("digits")
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    return Ledger(tmp_path_factory.mktemp("ledger"))
+
+
+def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(ledger):
+    seen = []
+    run = execute(replace(SMALL, model=Smallcnn()).spec(DATA, 0), ledger, progress=lambda *told: seen.append(told))
+    assert [(done, of) for done, of, _ in seen] == [(1, 2), (2, 2)]
+    assert set(run.scores["last"]) == {"raw", "tempered_votes", "tempered_gold"}
+    assert run.scores["last"]["raw"]["soft_nll"] > run.scores["last"]["raw"]["soft_nll_floor"]
+    assert run.scores["last"]["raw"]["kl_to_truth"] > 0
+    assert [len(column) for column in run.curve.values()] == [2, 2, 2]
+    assert np.isclose(run.curve["soft_nll"][-1], run.scores["last"]["raw"]["soft_nll"], atol=1e-6)
+    kept = ledger.arrays(run.id, "predictions")
+    assert len(kept["rows"]) == run.facts["items"]["evaluation"] == len(kept["ids"])
+    assert ledger.arrays(run.id, "gallery")["x"].shape == (12, 1, 8, 8)
+    assert set(ledger.weights(run.id, "last")) > {"normalise.mean"}
+    assert any("simulated" in note for note in run.facts["notes"])
+    assert run.provenance["torch"] == torch.__version__
+    json.dumps(run.to_json(), allow_nan=False)
+
+
+def test_a_finished_run_is_never_computed_again(ledger):
+    spec = SMALL.spec(DATA, 1)
+    first = execute(spec, ledger)
+    assert execute(spec, ledger, progress=lambda *told: pytest.fail("it trained again")) == first
+
+
+def test_the_same_spec_gives_the_same_numbers_in_another_ledger(tmp_path):
+    spec = replace(SMALL, model=Mlp(hidden=(16,)), delivery=Sampled()).spec(DATA, 2)
+    one, two = execute(spec, Ledger(tmp_path / "a")), execute(spec, Ledger(tmp_path / "b"))
+    assert one.scores == two.scores
+    assert one.curve == two.curve
+
+
+def test_deliveries_share_split_and_initial_weights_and_nothing_but_labels_differs(tmp_path):
+    frozen = replace(SMALL, model=Mlp(hidden=(8,)), optimiser=AdamW(lr=1e-30, weight_decay=0.0), epochs=1)
+    ledger = Ledger(tmp_path)
+    runs = [execute(replace(frozen, delivery=one).spec(DATA, 0), ledger) for one in (frozen.delivery, Sampled(), Multipass())]
+    rows = [ledger.arrays(run.id, "predictions")["rows"] for run in runs]
+    weights = [torch.cat([w.reshape(-1) for w in ledger.weights(run.id, "last").values()]) for run in runs]
+    for other in (1, 2):
+        assert (rows[0] == rows[other]).all()
+        assert torch.allclose(weights[0], weights[other], atol=1e-20)
+
+
+def test_sparse_votes_reach_the_training_and_full_votes_the_judging(ledger):
+    sparse = execute(replace(SMALL, votes=Resampled(1, replace=False)).spec(DATA, 0), ledger)
+    kept = ledger.arrays(sparse.id, "predictions")
+    assert (kept["counts"].sum(1) == 50).all()
+    assert sparse.scores["last"]["raw"]["soft_nll_floor"] > 0
+
+
+def test_the_best_validation_epoch_is_kept_beside_the_last(ledger):
+    recipe = replace(SMALL, optimiser=AdamW(lr=1.0), epochs=6, validation=Holdout(0.25), best=Best(), stopping=EarlyStopping(patience=2))
+    run = execute(recipe.spec(DATA, 0), ledger)
+    losses = run.curve["validation_loss"]
+    assert run.facts["best_epoch"] == int(np.argmin(losses))
+    assert set(run.scores) == {"last", "best"}
+    assert len(losses) <= 6
+    again = execute(analyses.evaluation(run.id, "best"), ledger)
+    assert np.isclose(again.scores["best"]["raw"]["soft_nll"], run.scores["best"]["raw"]["soft_nll"], atol=1e-9)
+
+
+def test_a_student_learns_from_its_teachers(ledger):
+    teachers = tuple(execute(replace(SMALL, epochs=10).spec(DATA, seed), ledger).id for seed in (5, 6))
+    student = replace(SMALL, target=Teacher(teachers), epochs=10)
+    spec = student.spec(DATA, 7)
+    assert spec.needs == tuple(sorted(teachers))
+    run = execute(spec, ledger)
+    assert run.scores["last"]["raw"]["accuracy"] > 0.8
+
+
+def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger):
+    members = tuple(execute(replace(SMALL, target=Majority()).spec(DATA, seed), ledger).id for seed in (0, 1))
+    run = execute(analyses.ensemble(members), ledger)
+    rows = [set(ledger.arrays(one, "predictions")["rows"].tolist()) for one in members]
+    assert run.facts["items"]["evaluation"] == len(rows[0] & rows[1])
+    alone = execute(analyses.ensemble(members[:1]), ledger)
+    assert np.isclose(alone.scores["last"]["raw"]["soft_nll"], ledger.read(members[0]).scores["last"]["raw"]["soft_nll"], atol=1e-6)
+
+
+def test_the_winner_of_a_grid_is_the_run_with_the_lowest_column(ledger):
+    grid = tuple(execute(replace(SMALL, optimiser=AdamW(lr=lr)).spec(DATA, 0), ledger).id for lr in (1e-5, 1e-2))
+    chosen = execute(analyses.lowest(grid, "train_loss"), ledger)
+    assert chosen.facts["winner"] == grid[1]
+    with pytest.raises(InputError, match="no 'validation_loss'"):
+        execute(analyses.lowest(grid), ledger)
+
+
+def test_data_that_changed_since_the_plan_are_refused(tmp_path):
+    spec = SMALL.spec(DATA, 0)
+    spec.settings["data"]["digest"] = "0" * 16
+    with pytest.raises(InputError, match="planned on 0000000000000000"):
+        execute(spec, Ledger(tmp_path))
+
+
+def test_one_failing_run_stops_only_those_that_need_it(tmp_path):
+    good, bad = SMALL.spec(DATA, 0), replace(SMALL, target=Teacher(("f" * 16,))).spec(DATA, 0)
+    broken = Spec("select", {"name": "unheard of"}, {"of": (good.id,)})
+    waiting = analyses.evaluation(broken.id)
+    events = []
+    ended = local.run_all(in_order([waiting, broken, bad, good]), Ledger(tmp_path), listen=events.append)
+    assert good.id in Ledger(tmp_path)
+    assert set(ended.failed) == {broken.id}
+    assert set(ended.blocked) == {waiting.id, bad.id}
+    assert "not in the plan" in next(e.message for e in events if e.kind == "blocked" and e.run == bad.id)
+    assert "'unheard of' is not one of" in ended.failed[broken.id]
+
+
+def test_a_pool_of_processes_gives_what_one_process_gives(tmp_path):
+    specs = [SMALL.spec(DATA, seed) for seed in range(3)]
+    specs.append(analyses.ensemble(tuple(spec.id for spec in specs)))
+    events = []
+    alone = local.run_all(specs, Ledger(tmp_path / "one"), execution=Execution(threads=1))
+    pooled = local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=events.append)
+    assert not alone.failed
+    assert not pooled.failed
+    for spec in specs:
+        one, two = Ledger(tmp_path / "one").read(spec.id), Ledger(tmp_path / "two").read(spec.id)
+        assert one.scores == two.scores
+    assert [event.kind for event in events].count("done") == 4
+    kept = []
+    local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=kept.append)
+    assert {event.kind for event in kept} == {"kept"}
+
+
+def test_an_agenda_hands_out_a_spec_only_when_its_inputs_are_there(tmp_path):
+    one = SMALL.spec(DATA, 0)
+    two = analyses.evaluation(one.id)
+    ledger = Ledger(tmp_path)
+    agenda = Agenda([two, one], ledger, listen=lambda event: None)
+    assert agenda.next() == one
+    assert agenda.next() is None
+    execute(one, ledger)
+    assert agenda.next() == two
+    agenda.told(Event("failed", two.id, message="why"))
+    assert agenda.failed == {two.id: "why"}

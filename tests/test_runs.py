@@ -1,0 +1,202 @@
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissensus import datasets
+from dissensus.datasets.images import CropFlip
+from dissensus.delivery import Multipass, Sampled
+from dissensus.errors import InputError
+from dissensus.experiment import Experiment, Manifest, Panel, Printed, in_order, plan
+from dissensus.ledger import Ledger
+from dissensus.mixing import Cutmix, Mixup
+from dissensus.models import Mlp, ResNet18, Smallcnn
+from dissensus.optim import AdamW, EarlyStopping, Multistep, Plateau
+from dissensus.recipe import Best, Recipe, Resampled
+from dissensus.runs import Run, Spec, canonical, decode, encode, name_of
+from dissensus.splits import Folds, Holdout
+from dissensus.targets import TARGETS, Majority, Shuffled, Smoothed, Teacher
+
+RECIPES = [
+    Recipe(model=Smallcnn()),
+    Recipe(model=Mlp(hidden=(8, 4)), target=Shuffled(Smoothed(0.2), seed=3), delivery=Sampled(every=5), mixing=Mixup(0.5)),
+    Recipe(model=ResNet18(), votes=Resampled(5), split=Folds(10, 3), mixing=Cutmix(), augment=CropFlip(padding=2)),
+    Recipe(
+        model=Mlp(),
+        options=(("votes", 10),),
+        validation=Holdout(0.25),
+        schedule=Plateau(),
+        stopping=EarlyStopping(),
+        best=Best(),
+        delivery=Multipass(seed_offset=1000),
+    ),
+    Recipe(model=Mlp(), optimiser=AdamW(), schedule=Multistep((3, 7)), target=Teacher(("0" * 16, "1" * 16), 2.0)),
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_comes_back_whole_from_the_json_of_its_spec(recipe):
+    data = datasets.load("digits")
+    spec = recipe.spec(data, seed=4)
+    again = Spec.from_json(json.loads(json.dumps(spec.to_json())))
+    assert Recipe.of(again.settings) == recipe
+    assert again.id == spec.id
+    assert again.settings["seed"] == 4
+    assert again.settings["data"] == {"name": "digits", "options": dict(recipe.options), "digest": data.digest}
+
+
+def test_every_default_is_written_into_the_spec():
+    settings = Recipe(model=Smallcnn()).spec(datasets.load("digits"), 0).settings
+    names = {field.name for field in fields(Recipe)} - {"options"}
+    assert names | {"seed"} == set(settings)
+    assert settings["optimiser"] == {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "nesterov": False}
+
+
+def test_whatever_differs_in_a_recipe_or_its_seed_differs_in_the_id():
+    data = datasets.load("digits")
+    base = Recipe(model=Smallcnn())
+    others = [
+        replace(base, epochs=3),
+        replace(base, batch=64),
+        replace(base, target=Majority()),
+        replace(base, delivery=Sampled()),
+        replace(base, delivery=Sampled(every=2)),
+        replace(base, model=Smallcnn(width=8)),
+        replace(base, votes=Resampled(3)),
+        replace(base, votes=Resampled(3, replace=False)),
+        replace(base, precision="bfloat16"),
+    ]
+    ids = [one.spec(data, seed).id for one in (base, *others) for seed in (0, 1)]
+    assert len(set(ids)) == len(ids)
+    assert replace(base.spec(data, 0), numerics=99).id not in ids
+
+
+def test_a_spec_that_needs_teachers_names_them_as_inputs():
+    spec = RECIPES[-1].spec(datasets.load("digits"), 0)
+    assert spec.needs == ("0" * 16, "1" * 16)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        (RECIPES[0], "empirical × soft"),
+        (RECIPES[1], "shuffled(smoothed(eps=0.2)) × sampled(every=5) × mixup(alpha=0.5)"),
+        (RECIPES[3], "empirical × multipass(seed_offset=1000)"),
+    ],
+)
+def test_a_method_is_named_by_its_three_choices(recipe, words):
+    assert recipe.method == words
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_canonical_json_does_not_depend_on_the_order_of_keys(document):
+    def reversed_keys(part):
+        if isinstance(part, dict):
+            return {key: reversed_keys(part[key]) for key in reversed(part)}
+        return [reversed_keys(one) for one in part] if isinstance(part, list) else part
+
+    assert canonical(document) == canonical(reversed_keys(document))
+
+
+def test_what_is_no_number_or_no_member_cannot_be_written_into_a_spec():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical({"loss": float("nan")})
+    with pytest.raises(TypeError, match="cannot be written"):
+        encode(lambda: 0)
+    with pytest.raises(InputError, match="'telepathy' is not one of empirical, majority"):
+        decode({"name": "telepathy"}, TARGETS)
+
+
+def test_names_in_specs_are_lower_case_words():
+    assert [name_of(one) for one in (Smallcnn, ResNet18, AdamW, EarlyStopping)] == ["smallcnn", "resnet18", "adamw", "early_stopping"]
+
+
+def test_what_watches_a_validation_loss_needs_a_validation_part():
+    for watcher in ({"schedule": Plateau()}, {"stopping": EarlyStopping()}, {"best": Best()}):
+        with pytest.raises(InputError, match="validation"):
+            Recipe(model=Smallcnn(), **watcher)
+    Recipe(model=Smallcnn(), best=Best(on="evaluation"))
+
+
+def experiment(**changes):
+    soft = Recipe(model=Smallcnn(), epochs=1)
+    rows = {"Soft": soft, "Majority": replace(soft, target=Majority())}
+    panels = (Panel("all", rows, "Soft"), Panel("again", {"Soft": soft, "Sampled": replace(soft, delivery=Sampled())}, "Soft"))
+    printed = (Printed("all", "Soft", "soft_nll", 0.5, 0.1, 10, "Table 2"),)
+    return replace(Experiment("x", "X", "Why?", panels, (0, 1, 2), "smoke", printed=printed), **changes)
+
+
+def test_a_plan_holds_every_spec_once_and_its_manifest_finds_every_cell():
+    planned = plan(experiment(), datasets.load, "dissensus run x")
+    assert len(planned.specs) == 9  # the two Soft rows are the same runs
+    ids = {spec.id for spec in planned.specs}
+    cells = {run for table in planned.manifest.tables for row in table.rows for run in row.runs.values()}
+    assert cells == ids
+    assert Manifest.from_json(json.loads(json.dumps(planned.manifest.to_json()))) == planned.manifest
+
+
+def test_a_baseline_that_is_no_row_is_refused():
+    with pytest.raises(InputError, match="not a row"):
+        plan(experiment(panels=(replace(experiment().panels[0], baseline="Best"),)), datasets.load, "")
+
+
+def test_specs_are_ordered_after_what_they_need_and_circles_are_refused():
+    one = Spec("train", {"seed": 1})
+    two = Spec("measure", {"name": "evaluation"}, {"of": (one.id,)})
+    three = Spec("relate", {"name": "ensemble"}, {"of": (one.id, two.id)})
+    assert [spec.id for spec in in_order([three, two, one])] == [one.id, two.id, three.id]
+
+    class Needy(Spec):
+        needs = ("circle",)
+        id = "circle"
+
+    with pytest.raises(InputError, match="circle"):
+        in_order([Needy("train", {})])
+
+
+def finished(seed=0):
+    return Run(Spec("train", {"seed": seed}), {"last": {"raw": {"soft_nll": 0.5}}}, {"train_loss": [1.0, None]}, {"items": 3}, {"torch": "x"})
+
+
+def test_a_published_run_is_read_back_as_it_was(tmp_path):
+    ledger, run = Ledger(tmp_path / "runs"), finished()
+    assert run.id not in ledger
+    ledger.publish(run, {"predictions": {"logits": np.eye(3)}}, {"last": {"w": torch.arange(6.0).reshape(2, 3).T}})
+    assert run.id in ledger
+    assert ledger.read(run.id) == run
+    assert (ledger.arrays(run.id, "predictions")["logits"] == np.eye(3)).all()
+    assert ledger.arrays(run.id, "gallery") is None
+    assert torch.equal(ledger.weights(run.id, "last")["w"], torch.arange(6.0).reshape(2, 3).T)
+    assert list(ledger) == [run]
+
+
+def test_the_first_of_two_results_stays_and_nothing_else_is_left(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.publish(finished(), {}, {})
+    ledger.publish(replace(finished(), facts={"items": 4}), {}, {})
+    assert ledger.read(finished().id).facts == {"items": 3}
+    assert [path.name for path in tmp_path.iterdir()] == [finished().id]
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    unwritable = replace(finished(), scores={"last": {"raw": {"soft_nll": float("nan")}}})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Ledger(tmp_path).publish(unwritable, {"predictions": {"logits": np.eye(3)}}, {})
+    assert list(tmp_path.iterdir()) == []
+    assert list(Ledger(tmp_path)) == []
+
+
+def test_missing_and_damaged_runs_are_named(tmp_path):
+    ledger = Ledger(tmp_path)
+    with pytest.raises(InputError, match="no run abc"):
+        ledger.read("abc")
+    ledger.publish(finished(), {}, {})
+    with pytest.raises(InputError, match="no weights 'last'"):
+        ledger.weights(finished().id, "last")
+    (tmp_path / finished().id / "run.json").write_text('{"spec": ')
+    with pytest.raises(InputError, match="damaged"):
+        ledger.read(finished().id)

@@ -1,0 +1,173 @@
+import copy
+import math
+
+import pytest
+import torch
+from crowds import crowd
+from torch.nn.functional import cross_entropy
+
+from dissensus import random
+from dissensus.datasets.images import CropFlip
+from dissensus.delivery import Multipass, Sampled, Soft
+from dissensus.errors import InputError
+from dissensus.mixing import Cutmix, Mixup
+from dissensus.models import Mlp, Smallcnn, moments
+from dissensus.optim import Adam, AdamW, Constant, Cosine, EarlyStopping, Plateau, Sgd
+from dissensus.targets import Empirical
+from dissensus.train import Settings, State, fit
+
+DATA = crowd(items=60, classes=4)
+IMAGES = crowd(items=60, classes=4, images=True)
+
+
+def model_for(data, rule, seed=0):
+    with random.seeded(seed, "init"):
+        return rule.build(tuple(data.x.shape[1:]), 4, *moments(data.x))
+
+
+def trained(data=DATA, rule=Mlp(hidden=(16,)), delivery=Soft(), seed=0, settings=None, model=None, observe=None, **more):
+    settings = settings or Settings(Sgd(lr=0.05), Cosine(), epochs=4, batch=16)
+    model = model or model_for(data, rule, seed)
+    labels = delivery.labels(Empirical().target(data, torch.arange(len(data))), seed)
+    losses = []
+    observe = observe or (lambda epoch, loss: losses.append(loss))
+    state = fit(model, data.x, labels, settings, classes=4, seed=seed, observe=observe, **more)
+    return model, losses, state
+
+
+def weights(model):
+    return torch.cat([value.reshape(-1).float() for value in model.state_dict().values()])
+
+
+def test_the_loop_takes_the_steps_that_a_plain_loop_takes():
+    model = model_for(DATA, Mlp(hidden=(16,), dropout=0.0))
+    plain = copy.deepcopy(model)
+    trained(rule=None, model=model, delivery=Sampled())
+    optimiser = torch.optim.SGD(plain.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
+    labels = Sampled().labels(Empirical().target(DATA, torch.arange(60)), 0)
+    for epoch in range(4):
+        order = torch.randperm(60, generator=random.generator(0, "order", epoch))
+        for step, rows in enumerate(order.split(16)):
+            optimiser.param_groups[0]["lr"] = 0.05 * 0.5 * (1 + math.cos(math.pi * (epoch + step / 4) / 4))
+            optimiser.zero_grad()
+            cross_entropy(plain(DATA.x[rows]), labels(epoch)[rows]).backward()
+            optimiser.step()
+    assert torch.allclose(weights(model), weights(plain), atol=1e-6)
+
+
+def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
+    settings = Settings(Sgd(lr=0.0, weight_decay=0.0), Constant(), epochs=1, batch=25)
+    model, losses, _ = trained(rule=Mlp(hidden=(16,), dropout=0.0), settings=settings)
+    people = Empirical().target(DATA, torch.arange(60)).probs.float()
+    assert math.isclose(losses[0], cross_entropy(model(DATA.x), people).item(), rel_tol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(Sgd(lr=0.05), Cosine(), epochs=5, batch=16),
+        Settings(Adam(), Cosine(warmup=1), epochs=5, batch=16, mixing=Mixup()),
+        Settings(AdamW(), Constant(), epochs=5, batch=16, mixing=Cutmix(), augment=CropFlip(padding=1)),
+    ],
+    ids=["sgd", "adam mixup", "adamw cutmix crop"],
+)
+@pytest.mark.parametrize("delivery", [Soft(), Sampled(), Multipass()])
+def test_a_run_that_goes_on_from_a_saved_state_ends_with_the_same_bits(settings, delivery):
+    data, rule = (
+        (IMAGES, Smallcnn(width=4, hidden=8)) if settings.augment != Settings.augment else (DATA, Mlp(hidden=(16,)))
+    )
+    unbroken, _, _ = trained(data, rule, delivery, settings=settings)
+    for stop in (1, 3):
+        model, saved = model_for(data, rule), {}
+
+        def save_and_stop(state, stop=stop, model=model, saved=saved):
+            if state.epoch == stop:
+                saved.update(state=copy.deepcopy(state), weights=copy.deepcopy(model.state_dict()))
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            trained(data, rule, delivery, settings=settings, model=model, checkpoint=save_and_stop)
+        resumed = model_for(data, rule, seed=99)
+        resumed.load_state_dict(saved["weights"])
+        trained(data, rule, delivery, settings=settings, model=resumed, state=saved["state"])
+        assert torch.equal(weights(unbroken), weights(resumed))
+
+
+def test_only_the_delivered_labels_differ_between_two_deliveries():
+    seen = {}
+
+    class Spy(torch.nn.Module):
+        def __init__(self, name):
+            super().__init__()
+            self.inner, self.name = model_for(IMAGES, Smallcnn(width=4, hidden=8)), name
+            seen[name] = [weights(self.inner)]
+
+        def loss(self, x, target):
+            seen[self.name].append(x.clone())
+            return self.inner.loss(x, target)
+
+    settings = Settings(Sgd(lr=0.0, weight_decay=0.0), Cosine(), epochs=2, batch=16, augment=CropFlip(padding=1))
+    for delivery in (Soft(), Sampled(), Multipass()):
+        trained(IMAGES, delivery=delivery, settings=settings, model=Spy(type(delivery).__name__))
+    initial, *batches = seen["Soft"]
+    for other in ("Sampled", "Multipass"):
+        assert torch.equal(initial, seen[other][0])
+        assert all(torch.equal(a, b) for a, b in zip(batches, seen[other][1:], strict=True))
+
+
+def test_hooks_are_called_where_a_model_has_them():
+    calls = []
+
+    class Hooked(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model_for(DATA, Mlp(hidden=(4,)))
+
+        def loss(self, x, target):
+            return self.inner.loss(x, target)
+
+        def start_epoch(self):
+            calls.append("epoch")
+
+        def after_step(self, x, target):
+            calls.append(len(x))
+
+    trained(model=Hooked(), settings=Settings(Sgd(lr=0.01), Constant(), epochs=2, batch=40))
+    assert calls == ["epoch", 40, 20] * 2
+
+
+def test_plateau_and_early_stopping_follow_the_watched_loss():
+    settings = Settings(Sgd(lr=0.01), Plateau(), epochs=50, batch=60, stopping=EarlyStopping(patience=5))
+    watched = iter([1.0, 0.5] + [0.6] * 48)
+    _, _, state = trained(settings=settings, observe=lambda epoch, loss: next(watched))
+    assert state.epoch == 7
+    assert state.optimiser["param_groups"][0]["lr"] == 0.01 * 0.5
+
+
+def test_a_run_without_dropout_leaves_the_global_generator_alone_and_so_does_one_with():
+    for dropout in (0.0, 0.5):
+        torch.manual_seed(3)
+        expected = torch.rand(2)
+        torch.manual_seed(3)
+        trained(rule=Mlp(hidden=(4,), dropout=dropout))
+        assert torch.equal(torch.rand(2), expected)
+
+
+def test_training_without_dropout_differs_from_training_with():
+    a, _, _ = trained(rule=Mlp(hidden=(8,), dropout=0.0))
+    b, _, _ = trained(rule=Mlp(hidden=(8,), dropout=0.5))
+    assert not torch.equal(weights(a), weights(b))
+
+
+def test_settings_that_train_nothing_are_refused():
+    with pytest.raises(InputError, match="train nothing"):
+        Settings(Sgd(), Cosine(), epochs=0, batch=1)
+    with pytest.raises(InputError, match="bfloat16"):
+        Settings(Sgd(), Cosine(), epochs=1, batch=1, precision="half")
+
+
+def test_bfloat16_trains_to_nearly_the_same_loss():
+    plain = trained(settings=Settings(Sgd(lr=0.05), Cosine(), epochs=6, batch=16))[1]
+    short = trained(settings=Settings(Sgd(lr=0.05), Cosine(), epochs=6, batch=16, precision="bfloat16"))[1]
+    assert plain != short
+    assert abs(plain[-1] - short[-1]) < 0.05
