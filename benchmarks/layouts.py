@@ -9,57 +9,62 @@ import shutil
 import time
 
 import torch
-from timing import best_of
 
 from dissensus import random
 from dissensus.models import ResNet18, ResNet20, Smallcnn
 from dissensus.models.flops import training_flops
+from timing import best_of
 
-CASES = [("smallcnn", Smallcnn(), (1, 8, 8), 64, 50), ("resnet20", ResNet20(), (3, 32, 32), 128, 2), ("resnet18", ResNet18(), (3, 32, 32), 32, 1)]
+CASES = {  # rule, image, batch, steps timed together
+    "smallcnn": (Smallcnn(), (1, 8, 8), 64, 50),
+    "resnet20": (ResNet20(), (3, 32, 32), 128, 2),
+    "resnet18": (ResNet18(), (3, 32, 32), 32, 1),
+}
 
 
 def main():
     torch.set_num_threads(2)
-    for name, rule, shape, batch, steps in CASES:
+    for name, (rule, shape, batch, steps) in CASES.items():
         with random.seeded(0, "init"):
             start = rule.build(shape, 10, torch.zeros(shape[0]), torch.ones(shape[0]))
-        x, y = torch.rand(batch, *shape), torch.arange(batch) % 10
+        print(f"{name}: {compare(start, shape, batch, steps)}", flush=True)
 
-        def step(channels_last, compiled):
-            model = copy.deepcopy(start)
-            if channels_last:
-                model = model.to(memory_format=torch.channels_last)
-            loss = torch.compile(model.loss) if compiled else model.loss
-            optimiser = torch.optim.SGD(model.parameters(), 0.01, fused=True)
 
-            def run():
-                for _ in range(steps):
-                    optimiser.zero_grad()
-                    loss(x, y).backward()
-                    optimiser.step()
+def compare(start, shape, batch, steps):
+    x, y = torch.rand(batch, *shape), torch.arange(batch) % 10
 
-            began = time.perf_counter()
-            run()
-            return run, time.perf_counter() - began
+    def made(channels_last, compiled):
+        """A function that takes the steps, and the time of its first call."""
+        model = copy.deepcopy(start)
+        if channels_last:
+            model = model.to(memory_format=torch.channels_last)
+        loss = torch.compile(model.loss) if compiled else model.loss
+        optimiser = torch.optim.SGD(model.parameters(), 0.01, fused=True)
 
-        plain, _ = step(False, False)
-        last, first_plain = step(True, False)
-        contenders = {"plain": plain, "channels_last": last}
-        compiling = None
-        if shutil.which("g++") or shutil.which("clang++"):
-            contenders["compiled"], first = step(True, True)
-            compiling = first - first_plain
-        seconds, _ = best_of(7, **contenders)
-        print(f"{name}: plain / channels-last {seconds['plain'] / seconds['channels_last']:.2f}", end="")
-        if compiling is not None:
-            saved = (seconds["channels_last"] - seconds["compiled"]) / (steps * batch)
-            pays = training_flops(start, shape, round(compiling / saved)) if saved > 0 else float("inf")
-            print(
-                f" | channels-last / compiled {seconds['channels_last'] / seconds['compiled']:.2f} | "
-                f"compiling took {compiling:.0f} s, won back after {pays:.1e} FLOPs",
-                end="",
-            )
-        print(flush=True)
+        def run():
+            for _ in range(steps):
+                optimiser.zero_grad()
+                loss(x, y).backward()
+                optimiser.step()
+
+        began = time.perf_counter()
+        run()
+        return run, time.perf_counter() - began
+
+    plain, _ = made(channels_last=False, compiled=False)
+    last, first_plain = made(channels_last=True, compiled=False)
+    contenders = {"plain": plain, "channels_last": last}
+    if can_compile := shutil.which("g++") or shutil.which("clang++"):
+        contenders["compiled"], first_compiled = made(channels_last=True, compiled=True)
+    seconds, _ = best_of(7, **contenders)
+    verdict = f"plain / channels-last {seconds['plain'] / seconds['channels_last']:.2f}"
+    if not can_compile:
+        return f"{verdict} | no C++ compiler here"
+    compiling = first_compiled - first_plain
+    saved = (seconds["channels_last"] - seconds["compiled"]) / (steps * batch)
+    pays = f"{training_flops(start, shape, round(compiling / saved)):.1e} FLOPs" if saved > 0 else "never"
+    ratio = seconds["channels_last"] / seconds["compiled"]
+    return f"{verdict} | channels-last / compiled {ratio:.2f} | compiling took {compiling:.0f} s, won back after: {pays}"
 
 
 if __name__ == "__main__":

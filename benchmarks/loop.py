@@ -7,7 +7,6 @@ import copy
 import math
 
 import torch
-from timing import best_of
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -16,6 +15,7 @@ from dissensus.delivery import Sampled, Soft
 from dissensus.models import Mlp, Smallcnn, moments
 from dissensus.optim import Cosine, Sgd
 from dissensus.targets import Empirical
+from timing import best_of
 
 EPOCHS, BATCH, LR, ROUNDS = 5, 64, 0.05, 7
 
@@ -41,7 +41,7 @@ def compare(name, x, rule, delivery, target):
     def ours():
         model, losses = copy.deepcopy(start), []
         settings = train.Settings(Sgd(LR, weight_decay=0.0), Cosine(), EPOCHS, BATCH)
-        train.fit(model, x, labels, settings, classes=10, seed=0, observe=lambda epoch, loss: losses.append(loss))
+        train.fit(model, x, labels, settings, classes=10, seed=0, observe=lambda _, loss: losses.append(loss))
         return losses[-1]
 
     def steps(model, batches):

@@ -67,7 +67,7 @@ def _walk(command: click.Command, names: tuple[str, ...]) -> Iterator[tuple[tupl
 
 def reference() -> str:
     """Every public name of every module, with its signature and docstring."""
-    parts = ["# Reference\n\nEvery public name, by module. Axes and types are explained in [architecture.md](architecture.md).\n"]
+    parts = ["# Reference\n\nEvery public name, by module. [architecture.md](architecture.md) explains the types.\n"]
     for found in sorted(pkgutil.walk_packages(dissensus.__path__, "dissensus."), key=lambda one: one.name):
         if found.name.startswith("dissensus.cli") or found.name.endswith("__main__"):
             continue
@@ -98,7 +98,8 @@ def _signature(value: Callable[..., object]) -> str:
         text = str(inspect.signature(value))
     except (ValueError, TypeError):
         return ""
-    return re.sub(r" at 0x[0-9a-f]+|<function <lambda>[^,)]*|dissensus\.[a-z_.]*\.", "", text)
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations without their quotes
+    return re.sub(r"<function \S* at 0x[0-9a-f]+>", "…", text)
 
 
 def _prose(text: str | None) -> str:

@@ -40,7 +40,16 @@ def example(tmp_path_factory):
 
 
 def test_help_imports_no_torch_and_comes_at_once():
-    program = "import sys; sys.argv = ['dissensus', '--help']\nfrom dissensus.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('torch' in sys.modules, 'numpy' in sys.modules)"
+    program = """
+import sys
+from dissensus.cli import main
+sys.argv = ["dissensus", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+print("torch" in sys.modules, "numpy" in sys.modules)
+"""
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
@@ -74,7 +83,9 @@ def test_the_example_can_be_inspected_fitted_predicted_and_scored(run, example, 
     assert "Krippendorff's alpha" in out
     assert "█" in out
 
-    code, out, _ = run("fit", example / "votes.csv", "--features", example / "features.npy", "--out", tmp_path / "m", "--epochs", 5)
+    code, out, _ = run(
+        "fit", example / "votes.csv", "--features", example / "features.npy", "--out", tmp_path / "m", "--epochs", 5
+    )
     assert code == 0, out
     assert "held-out" in out
     scores = json.loads((tmp_path / "m" / "scores.json").read_text())
@@ -97,7 +108,10 @@ def test_score_has_every_key_that_is_promised(run, tmp_path):
     np.save(tmp_path / "votes.npy", counts)
     np.save(tmp_path / "probs.npy", np.full((50, 3), 1 / 3))
     code, out, _ = run("score", tmp_path / "probs.npy", tmp_path / "votes.npy", "--json")
-    promised = "soft_nll kl js soft_brier nll_gold accuracy second_best_accuracy ece_width_10 ece_width_15 ece_mass_15 smooth_ece entropy_pearson entropy_spearman confidence_right confidence_wrong soft_nll_floor"
+    promised = (
+        "soft_nll kl js soft_brier nll_gold accuracy second_best_accuracy ece_width_10 ece_width_15 ece_mass_15 "
+        "smooth_ece entropy_pearson entropy_spearman confidence_right confidence_wrong soft_nll_floor"
+    )
     assert code == 0
     assert set(promised.split()) <= set(json.loads(out))
     assert np.isclose(json.loads(out)["soft_nll"], np.log(3))
@@ -139,7 +153,17 @@ def test_shares_can_stand_in_for_votes(run, example, tmp_path):
     shares = np.random.default_rng(0).dirichlet(np.ones(4), 60)
     np.save(tmp_path / "shares.npy", shares)
     np.save(tmp_path / "x.npy", np.random.default_rng(1).normal(size=(60, 3)))
-    fit = ["fit", tmp_path / "shares.npy", "--probs", "--features", tmp_path / "x.npy", "--out", tmp_path / "m", "--epochs", 2]
+    fit = [
+        "fit",
+        tmp_path / "shares.npy",
+        "--probs",
+        "--features",
+        tmp_path / "x.npy",
+        "--out",
+        tmp_path / "m",
+        "--epochs",
+        2,
+    ]
     assert run(*fit)[0] == 0
     code, _, err = run(*fit, "--delivery", "multipass")
     assert code == 2
@@ -147,24 +171,30 @@ def test_shares_can_stand_in_for_votes(run, example, tmp_path):
 
 
 BAD = {
-    "unknown label": (["inspect", "long.csv", "--classes", "cat,dog"], "long.csv:3: label 'catt' is not one of the classes"),
+    "unknown label": (
+        ["inspect", "long.csv", "--classes", "cat,dog"],
+        "long.csv:3: label 'catt' is not one of the classes",
+    ),
     "empty file": (["inspect", "empty.csv"], "empty"),
     "negative counts": (["inspect", "negative.npy"], "negative"),
     "fractional counts": (["inspect", "fractional.npy"], "not a count"),
     "an item without votes": (["inspect", "silent.npy"], "no vote"),
     "probabilities that do not sum to 1": (["score", "off.npy", "counts.npy"], "sum to 0.9, not 1"),
-    "NaN": (["score", "nan.npy", "counts.npy"], "NaN"),
+    "NaN": (["score", "nan.npy", "counts.npy"], "nan in column 0"),
     "logits as probabilities": (["score", "logits.npy", "counts.npy"], "--logits"),
-    "wrong number of columns": (["score", "wide.npy", "counts.npy"], "4 columns of predictions for 3 classes"),
+    "wrong number of columns": (["score", "wide.npy", "counts.npy"], "4 columns for 3 classes"),
     "wrong number of rows": (["score", "short.npy", "counts.npy"], "2 rows for 3 items"),
     "ids that do not match": (["score", "ids.csv", "votes.csv"], "missing"),
     "duplicate rows": (["inspect", "twice.csv"], "--duplicates"),
     "a binary file": (["inspect", "binary.csv"], "binary.csv"),
     "a missing file": (["inspect", "nowhere.csv"], "nowhere.csv"),
     "features that do not match": (["fit", "counts.npy", "--features", "x2.npy", "--out", "m"], "2 rows for 3 items"),
-    "features with NaN": (["fit", "counts.npy", "--features", "xnan.npy", "--out", "m"], "NaN"),
+    "features with NaN": (["fit", "counts.npy", "--features", "xnan.npy", "--out", "m"], "feature 0 is nan"),
     "no model": (["predict", ".", "x2.npy"], "dissensus fit"),
-    "an unwritable folder": (["fit", "counts.npy", "--features", "x2.npy", "--out", "long.csv/model"], "cannot be written"),
+    "an unwritable folder": (
+        ["fit", "counts.npy", "--features", "x2.npy", "--out", "long.csv/model"],
+        "cannot be written",
+    ),
     "an unwritable report": (["demo", "--out", "long.csv/report"], "cannot be written"),
     "no such recipe": (["run", "tea", "--out", "o"], "demo"),
     "no such seeds": (["run", "demo", "--seeds", "x", "--out", "o"], "0-4"),
@@ -228,17 +258,30 @@ def test_bad_seeds_are_refused(text):
 
 
 def test_a_smoke_run_writes_a_report_and_a_second_one_computes_nothing(run, tmp_path):
-    arguments = ["run", "demo", "--scale", "smoke", "--seeds", "2", "--out", tmp_path / "o", "--workers", 1, "--threads", 1]
-    code, out, err = run(*arguments)
+    arguments = [
+        "run",
+        "demo",
+        "--scale",
+        "smoke",
+        "--seeds",
+        "2",
+        "--out",
+        tmp_path / "o",
+        "--workers",
+        1,
+        "--threads",
+        1,
+    ]
+    code, _, err = run(*arguments)
     assert code == 0, err
     page = (tmp_path / "o" / "report.html").read_text()
     assert "not evidence" in page
     first = (tmp_path / "o" / "results.csv").read_bytes()
-    code, out, err = run(*arguments)
+    code, _, err = run(*arguments)
     assert code == 0
     assert "30 of them finished before" in err
     assert (tmp_path / "o" / "results.csv").read_bytes() == first
-    code, out, _ = run("report", tmp_path / "o", "--baseline", "Majority")
+    code, _, _ = run("report", tmp_path / "o", "--baseline", "Majority")
     assert code == 0
     assert (tmp_path / "o" / "results.csv").read_bytes() != first
 

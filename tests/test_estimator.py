@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from crowds import crowd
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from crowds import crowd
 from dissensus.delivery import Sampled
 from dissensus.errors import InputError
 from dissensus.estimator import VoteClassifier

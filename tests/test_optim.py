@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import pytest
@@ -24,7 +25,7 @@ def test_a_schedule_stays_between_0_and_1_and_never_rises_after_its_warm_up(sche
     factors = [schedule.factor(step / 10, 10) for step in range(101)]
     assert all(0 <= factor <= 1 for factor in factors)
     after = factors[20:]
-    assert all(a >= b for a, b in zip(after, after[1:], strict=False))
+    assert all(a >= b for a, b in itertools.pairwise(after))
 
 
 def test_cosine_agrees_with_torch_epoch_by_epoch():

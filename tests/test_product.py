@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from crowds import crowd
 
+from crowds import crowd
 from dissensus.delivery import DELIVERIES
 from dissensus.errors import InputError
 from dissensus.mixing import MIXINGS

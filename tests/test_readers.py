@@ -165,6 +165,18 @@ def test_log_probabilities_of_minus_infinity_are_predictions(tmp_path: Path) -> 
     assert read_predictions(written(tmp_path, "id,cat,dog\na,0,-inf\n")).values[0].tolist() == [0, -np.inf]
 
 
+def test_a_flag_names_the_ids_of_a_matrix(tmp_path: Path) -> None:
+    path = written(tmp_path, "cat,picture,dog\n1,a.png,0\n")
+    assert read_predictions(path, item="picture").ids == ("a.png",)
+    assert read_votes(path, item="picture").classes == ("cat", "dog")
+
+
+def test_sums_may_be_off_by_what_printing_does_and_no_more(tmp_path: Path) -> None:
+    read_probabilities(written(tmp_path, "id,cat,dog\na,0.33333,0.66666\n"))
+    with pytest.raises(InputError, match=r"sum to 0\.999, not 1"):
+        read_probabilities(written(tmp_path, "id,cat,dog\na,0.333,0.666\n"))
+
+
 def test_columns_that_are_other_classes_are_refused(tmp_path: Path) -> None:
     matrix = read_predictions(written(tmp_path, "id,cat,pig\na,0.5,0.5\n"))
     with pytest.raises(InputError, match=r"the columns pig are not classes \(cat, dog\)"):
@@ -228,6 +240,8 @@ def test_align_gives_the_row_of_each_id(ids: list[str], others: list[str]) -> No
 def test_align_lists_what_is_missing_on_each_side() -> None:
     with pytest.raises(InputError, match=r"p\.csv: 1 ids are missing \(a\) and 4 are not in the votes \(c, d, e, …\)"):
         align(["a", "b"], ["b", "c", "d", "e", "f"], other="p.csv")
+    with pytest.raises(InputError, match=r"1 are not in the votes \(c\)"):
+        align(["a", "b"], ["a", "b", "c"])
     with pytest.raises(InputError, match="the id 'b' stands there twice"):
         align(["a", "b"], ["a", "b", "b"])
 

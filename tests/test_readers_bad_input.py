@@ -68,9 +68,9 @@ BAD_VOTES = {
     "NaN count": ("v.csv", "item,cat,dog\na,1,nan\n", {}, ["v.csv:2: nan in column 'dog' is not a count"]),
     "count is a word": (
         "v.csv",
-        "item,cat,dog\na,1,x\n",
+        "item,cat,dog\na,1,2\nb,1,2\nc,1,x\nd,1,y\ne,1,2\n",
         {"format": "counts"},
-        ["v.csv:2: 'x' in column 'dog' is not a number"],
+        ["v.csv:4: 'x' in column 'dog' is not a number"],
     ),
     "count is missing": ("v.csv", "item,cat,dog\na,1,\n", {"format": "counts"}, ["v.csv:2: column 'dog' is empty"]),
     "counts without a vote": (

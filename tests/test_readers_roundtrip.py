@@ -181,6 +181,7 @@ def test_what_a_format_cannot_carry_is_refused_and_leaves_no_file(tmp_path: Path
         ("v.csv", "counts", "cannot carry who voted"),
         ("v.csv", "wide", "voted twice"),
         ("v.npy", "long", "hold count matrices"),
+        ("v.csv", "tall", "'tall' is not one of long, counts, wide"),
     ]:
         with pytest.raises(InputError, match=message):
             write_votes(people, tmp_path / path, layout)
@@ -194,6 +195,12 @@ def test_what_a_format_cannot_carry_is_refused_and_leaves_no_file(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InputError, match="cannot be written"):
         write_votes(people, tmp_path / "nowhere" / "v.csv")
+
+
+def test_a_wide_table_has_columns_for_those_who_voted(tmp_path: Path) -> None:
+    votes = Votes([0, 1], [0, 0], ("a", "b"), ("cat",), [0, 1], ("ann", "bob"))
+    write_votes(votes.subset([1]), tmp_path / "v.csv", "wide")
+    assert (tmp_path / "v.csv").read_text() == "item,bob\nb,cat\n"
 
 
 def test_annotators_and_names_go_when_told_to(tmp_path: Path) -> None:

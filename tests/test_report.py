@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ class Fake:
         return truth, draw.multinomial(self.votes, truth)
 
     def publish(self, table: str, label: str, seed: int, *, sharpness: float, blur: float, shift: float = 0.0) -> str:
-        """Write a finished run; `shift` adds an exact amount to every soft NLL, where a test wants to know the difference."""
+        """Write a finished run. `shift` adds an exact amount to its soft NLL, where a test must know the difference."""
         truth, counts = self.crowd(seed)
         draw = numpy_generator(seed, "probe", table, label)
         logits = sharpness * np.log(truth) + blur * draw.standard_normal(truth.shape)
@@ -65,12 +66,13 @@ class Fake:
             scores[name] = metrics.score(log_probs, people, gold=labels, counts=torch.from_numpy(counts))
             scores[name]["kl_to_truth"] = float(metrics.kl(log_probs, torch.from_numpy(truth)).mean())
             scores[name]["soft_nll"] += shift
+        temperatures = {name: [half.value for half in one.temperatures] for name, one in fitted.items()}
         facts = {
             "items": {"train": self.train, "evaluation": self.items},
             "classes": list(self.classes),
             "gold": "given",
             "ties": 2,
-            "temperature": {name: [half.value for half in one.temperatures] for name, one in fitted.items()},
+            "temperatures": dict.fromkeys(self.checkpoints, temperatures),
             "parameters": 1234,
             "notes": list(self.notes),
         }
@@ -150,3 +152,438 @@ def manifest_of(*tables: Table, seeds: Sequence[int] = (0, 1, 2), **changes: obj
         "tables": tables,
     }
     return Manifest(**{**fixed, **changes})
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, Ledger, report.Written]:
+    """Two tables, three methods, three seeds; written once, read by many tests."""
+    folder = tmp_path_factory.mktemp("study")
+    pictures = numpy_generator(0, "probe", "pictures").integers(0, 256, (5, 1, 8, 8), dtype=np.uint8)
+    fake = Fake(Ledger(folder / "ledger"), images=pictures)
+    tables = fake.table("20 votes", METHODS, range(3)), fake.table("3 votes", METHODS, range(3), note="Sparse.")
+    manifest = manifest_of(*tables)
+    return manifest, fake.ledger, report.write(manifest, fake.ledger, folder)
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and collects the cells of every table, the text, and the attributes."""
+
+    VOID = frozenset({"meta", "img", "br", "hr", "link", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.words: list[str] = []
+        self.feed(text)
+        assert self.open == [], f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.rows = self.tables.setdefault(dict(attrs).get("id") or "", [])
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"closed without being open: {tag}"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] not in (["style"], ["script"], ["title"]):
+            self.words.append(data)
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.words))
+
+
+def page_of(paths: report.Written) -> Page:
+    return Page(paths.html.read_text(encoding="utf-8"))
+
+
+def shown(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def test_every_number_of_the_html_tables_is_the_one_recomputed_from_the_runs(study):
+    manifest, ledger, paths = study
+    tables = page_of(paths).tables
+    for number, table in enumerate(manifest.tables, start=1):
+        baseline = table.rows[0]
+        for calibration in ("raw", *get_args(calibrate.Calibration)):
+            rows = tables[f"t{number}-last-{calibration}"][1:]
+            for row, cells in zip(table.rows, rows, strict=False):
+                runs = {seed: ledger.read(run) for seed, run in row.runs.items()}
+                for name, cell in zip(manifest.columns, cells[1:], strict=False):
+                    values = [run.scores["last"][calibration][name] for run in runs.values()]
+                    summary = stats.mean_sd(values)
+                    assert cell.replace(" (best)", "") == f"{shown(summary.mean)} ± {shown(summary.sd)}"
+                if row is baseline:
+                    assert "baseline" in cells[-1]
+                    continue
+                ours = [run.scores["last"][calibration]["soft_nll"] for run in runs.values()]
+                base = [ledger.read(run).scores["last"][calibration]["soft_nll"] for run in baseline.runs.values()]
+                test = stats.corrected_t(ours, base, test_to_train=40 / 160)
+                assert f"{shown(test.low, 4)} to {shown(test.high, 4)}" in cells[-2]
+                assert shown(test.mean_difference, 4) in cells[-2]
+
+
+def test_floors_and_ceilings_stand_below_every_comparison(study):
+    manifest, ledger, paths = study
+    tables = page_of(paths).tables
+    seeds = [ledger.read(run) for run in manifest.tables[0].rows[0].runs.values()]
+    floor = fmean(run.scores["last"]["raw"]["soft_nll_floor"] for run in seeds)
+    ceiling = fmean(run.scores["last"]["raw"]["entropy_spearman_ceiling"] for run in seeds)
+    compared = [rows for name, rows in tables.items() if "-last-" in name]
+    assert len(compared) == 6
+    for rows in compared:
+        of = {row[0].strip(): row for row in rows}
+        assert of["Floor"][1].startswith(shown(floor))
+        assert of["Floor"][2] == "0"
+        assert any(cell.startswith(shown(ceiling)) for cell in of["Ceiling"])
+
+
+def test_the_best_mean_of_each_column_is_marked_by_the_direction_of_its_metric(study):
+    manifest, _, paths = study
+    rows = page_of(paths).tables["t1-last-raw"][1:4]
+    for place, name in enumerate(manifest.columns, start=1):
+        means = [float(row[place].split(" ")[0].replace("−", "-")) for row in rows]
+        best = min(means) if metrics.METRICS[name].direction == "lower" else max(means)
+        marked = [mean for mean, row in zip(means, rows, strict=True) if "(best)" in row[place]]
+        assert marked
+        assert set(marked) == {best}
+
+
+def test_the_page_loads_nothing_from_outside(study):
+    text = study[2].html.read_text(encoding="utf-8")
+    assert "http" not in text.replace("http-equiv", "")
+    assert "@import" not in text
+    assert "url(" not in re.sub(r"url\(#[\w-]+\)", "", text)
+    for tag, name, value in Page(text).attributes:
+        if name in ("src", "href", "srcset", "action", "data", "poster"):
+            assert value.startswith(("#", "data:image/png;base64,")), f"<{tag} {name}={value}>"
+
+
+def test_links_inside_the_page_lead_somewhere(study):
+    attributes = page_of(study[2]).attributes
+    anchors = {value for _, name, value in attributes if name == "id"}
+    links = {value[1:] for _, name, value in attributes if name == "href"}
+    links |= set(re.findall(r"url\(#([\w-]+)\)", study[2].html.read_text(encoding="utf-8")))
+    assert links
+    assert links <= anchors
+    assert len([value for _, name, value in attributes if name == "id"]) == len(anchors)
+
+
+def test_figures_are_named_for_those_who_cannot_see_them(study):
+    attributes = page_of(study[2]).attributes
+    images = [value for tag, name, value in attributes if tag == "svg" and name == "role"]
+    labels = [value for tag, name, value in attributes if tag == "svg" and name == "aria-label"]
+    assert len(images) == len(labels) > 20
+    assert all(labels)
+    assert {value for tag, name, value in attributes if tag == "th" and name == "scope"} == {"col", "row"}
+    assert all(value for tag, name, value in attributes if tag == "img" and name == "alt")
+
+
+def test_a_second_report_of_the_same_runs_has_the_same_bytes(study, tmp_path):
+    manifest, ledger, paths = study
+    again = report.write(Manifest.from_json(manifest.to_json()), Ledger(ledger.folder), tmp_path)
+    for first, second in zip(paths[:3], again[:3], strict=True):
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_names_from_outside_are_shown_and_never_run(tmp_path):
+    evil = """<script>alert("x")</script> & 'quote' {{ 7 * 7 }}"""
+    fake = Fake(Ledger(tmp_path / "ledger"), classes=(evil, "b", "c"), notes=(f"note {evil}",))
+    table = fake.table(f"table {evil}", {f"row {evil}": GOOD, "other": GOOD}, range(2), note=f"about {evil}")
+    printed = (Printed(table.title, "other", "soft_nll", 0.5, 0.1, 3, f"source {evil}"),)
+    manifest = manifest_of(
+        table, seeds=(0, 1), title=evil, question=f"why {evil}", command=f"run {evil}", notes=(evil,), printed=printed
+    )
+    paths = report.write(manifest, fake.ledger, tmp_path)
+    text = paths.html.read_text(encoding="utf-8")
+    page = Page(text)
+    assert text.count("<script>") == 1  # our own
+    assert "49" not in page.tables["t1-last-raw"][0][0]
+    for words in (
+        f"table {evil}",
+        f"row {evil}",
+        f"note {evil}",
+        f"why {evil}",
+        f"run {evil}",
+        f"about {evil}",
+        f"source {evil}",
+    ):
+        assert words in page.text
+    bare = re.sub(r"```.*?```", "", paths.markdown.read_text(encoding="utf-8"), flags=re.S)
+    assert not re.search(r"(?<!\\)<(?!br>)", bare)
+
+
+def test_the_csv_reads_back_to_exactly_the_scores_of_the_runs(study):
+    manifest, ledger, paths = study
+    lines = list(csv.DictReader(io.StringIO(paths.csv.read_text(encoding="utf-8"))))
+    found = {
+        (one["table"], one["row"], one["calibration"], one["metric"], int(one["seed"])): one["value"]
+        for one in lines
+        if one["statistic"] == "value" and one["metric"] != "temperature"
+    }
+    expected = {}
+    for table in manifest.tables:
+        for row in table.rows:
+            for seed, run in row.runs.items():
+                for calibration, scores in ledger.read(run).scores["last"].items():
+                    for name, value in scores.items():
+                        if not isinstance(value, str):
+                            expected[table.title, row.label, calibration, name, seed] = value
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert (None if found[key] == "" else float(found[key])) == value
+    text = paths.csv.read_text(encoding="utf-8")
+    assert str(ledger.folder.parent) not in text
+    assert "seconds" not in text
+
+
+def test_the_csv_and_the_markdown_hold_the_same_means_as_the_page(study):
+    manifest, _, paths = study
+    lines = list(csv.DictReader(io.StringIO(paths.csv.read_text(encoding="utf-8"))))
+    markdown = paths.markdown.read_text(encoding="utf-8")
+    page = page_of(paths)
+    for one in lines:
+        if one["statistic"] == "mean" and one["metric"] in manifest.columns:
+            assert shown(float(one["value"])) in markdown
+            assert shown(float(one["value"])) in page.text
+
+
+def test_curves_reliability_entropies_and_gallery_are_drawn_for_every_table(study):
+    anchors = {value for _, name, value in page_of(study[2]).attributes if name == "id"}
+    for number in (1, 2):
+        assert {f"t{number}-{part}" for part in ("curves", "reliability", "entropy", "gallery")} <= anchors
+    assert "picture" in anchors
+
+
+def test_without_kept_predictions_the_page_says_so_and_draws_the_rest(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), keep=False)
+    paths = report.write(manifest_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path)
+    page = page_of(paths)
+    anchors = {value for _, name, value in page.attributes if name == "id"}
+    assert "t1-curves" in anchors
+    assert not anchors & {"t1-reliability", "t1-entropy", "t1-gallery"}
+    assert "predictions of Soft, Sampled and Majority were not kept" in page.text
+
+
+def test_without_pictures_the_gallery_shows_the_bars_alone(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"))
+    page = page_of(report.write(manifest_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path))
+    assert ("figure", "id", "t1-gallery") in page.attributes
+    assert not [value for tag, _, value in page.attributes if tag == "img"]
+
+
+def test_a_missing_run_is_named_and_left_out_of_the_mean(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"))
+    whole = fake.table("20 votes", METHODS, range(3))
+    soft, sampled, majority = whole.rows
+    partial = replace(sampled, runs={**sampled.runs, 3: "0" * 16})
+    never = replace(majority, label="Never", runs=dict.fromkeys(range(3), "f" * 16))
+    manifest = manifest_of(replace(whole, rows=(soft, partial, majority, never)))
+    paths = report.write(manifest, fake.ledger, tmp_path)
+    page = page_of(paths)
+    rows = {row[0].split("Sampled ×")[0].strip(): row for row in page.tables["t1-last-raw"]}
+    mean = fmean(fake.ledger.read(run).scores["last"]["raw"]["soft_nll"] for run in sampled.runs.values())
+    assert rows["Sampled"][1].startswith(shown(mean))
+    assert "3 of 4 seeds, 1 not finished" in rows["Sampled"][0]
+    assert any("not finished: no run of this row" in cell for row in rows.values() for cell in row)
+    assert "Sampled (seed 3), Never (seeds 0, 1, 2)" in page.text
+    csv_text = paths.csv.read_text(encoding="utf-8")
+    assert csv_text.count("not_finished") == 4
+    assert "3 of 4" in paths.markdown.read_text(encoding="utf-8")
+
+
+def test_a_table_of_which_nothing_is_finished_is_said_to_be_so(tmp_path):
+    table = Table("empty", "Soft", (Row("Soft", "soft", {0: "a" * 16}), Row("Other", "soft", {0: "b" * 16})))
+    page = page_of(report.write(manifest_of(table, seeds=(0,)), Ledger(tmp_path / "ledger"), tmp_path))
+    assert "No run of this table is finished." in page.text
+
+
+def test_smoke_scale_carries_its_banner_and_other_scales_do_not(study, tmp_path):
+    manifest, ledger, paths = study
+    smoke = report.write(replace(manifest, scale="smoke"), ledger, tmp_path)
+    for path in (smoke.html, smoke.markdown):
+        assert "smoke scale: not evidence" in path.read_text(encoding="utf-8")
+    for path in (paths.html, paths.markdown):
+        assert "not evidence" not in path.read_text(encoding="utf-8")
+
+
+def test_a_paper_s_number_stands_in_the_cell_of_ours_and_none_is_lost(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"))
+    table = fake.table("20 votes", METHODS, range(3))
+    printed = (
+        Printed("20 votes", "Majority", "accuracy", 0.773, 0.011, 10, "002, table 1"),
+        Printed("20 votes", "Nobody", "accuracy", 0.5, None, None, "002, table 9"),
+    )
+    paths = report.write(manifest_of(table, printed=printed), fake.ledger, tmp_path)
+    page = page_of(paths)
+    majority = next(row for row in page.tables["t1-last-raw"] if row[0].startswith("Majority"))
+    assert [cell for cell in majority if "paper" in cell] == [next(c for c in majority if "paper 0.773 ± 0.011" in c)]
+    assert "Nobody, accuracy: 0.5 (002, table 9)" in page.text
+    assert "paper 0.773 ± 0.011" in paths.markdown.read_text(encoding="utf-8")
+
+
+def test_the_best_epoch_has_a_block_of_its_own_where_runs_kept_one(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), checkpoints=("last", "best"))
+    tables = page_of(report.write(manifest_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path)).tables
+    assert {"t1-last-raw", "t1-best-raw"} <= tables.keys()
+
+
+def test_runs_computed_differently_are_warned_of(tmp_path):
+    ledger = Ledger(tmp_path / "ledger")
+    here = Fake(ledger).table("20 votes", {"Soft": GOOD}, range(2))
+    there = Fake(ledger, provenance={"threads": 8, "device": "cuda"}).table("20 votes", {"Other": GOOD}, range(2))
+    paths = report.write(manifest_of(replace(here, rows=here.rows + there.rows), seeds=(0, 1)), ledger, tmp_path)
+    assert (
+        "Mixed provenance. These runs were not all computed alike: device (cpu, cuda); threads (1, 8)."
+        in page_of(paths).text
+    )
+    assert "Mixed provenance" in paths.markdown.read_text(encoding="utf-8")
+
+
+def test_the_setup_states_once_what_is_common_and_then_only_differences(study):
+    page = page_of(study[2])
+    differing = page.tables[""]
+    assert differing[0] == ["table", "row", "target", "votes"]
+    assert ["3 votes", "Majority", "Majority", "resampled (votes 3)"] in differing
+    assert ["20 votes", "Soft", "Soft", "all"] in differing
+    assert "mlp (hidden 32)" in page.text
+    assert "dissensus run fake --scale laptop" in page.text
+
+
+def headline(tmp_path: Path, shifts: Mapping[str, Sequence[float]], split: str = "holdout", **changes: object) -> str:
+    """The answer where each method's soft NLL is that of the first plus a known shift for each seed."""
+    fake = Fake(Ledger(tmp_path / "ledger"), keep=False, split=split)
+    rows = [
+        Row(
+            label,
+            label,
+            {seed: fake.publish("", label, seed, sharpness=1.0, blur=0.0, shift=by) for seed, by in enumerate(of)},
+        )
+        for label, of in shifts.items()
+    ]
+    table = Table("table", next(iter(shifts)), tuple(rows))
+    seeds = range(max(len(of) for of in shifts.values()))
+    page = page_of(report.write(manifest_of(table, seeds=tuple(seeds), **changes), fake.ledger, tmp_path))
+    return page.text
+
+
+def test_a_clear_difference_is_told_with_its_size_and_interval(tmp_path):
+    text = headline(tmp_path, {"A": [0] * 5, "B": [0.21, 0.22, 0.20, 0.21, 0.21], "C": [-0.1, -0.11, -0.1, -0.1, -0.09]})
+    found = re.search(r"B is worse by 0\.21 nats \(95% interval (0\.\d+) to (0\.\d+)\)", text)
+    test = stats.corrected_t([0.21, 0.22, 0.20, 0.21, 0.21], [0.0] * 5, test_to_train=0.25)
+    assert found is not None
+    assert [float(end) for end in found.groups()] == pytest.approx([test.low, test.high], abs=5e-3)
+    assert "C is better than A by 0.10 nats" in text
+
+
+def test_differences_around_zero_are_called_indistinguishable_with_what_could_hide(tmp_path):
+    text = headline(tmp_path, {"A": [0] * 5, "B": [0.01, -0.01, 0.02, -0.02, 0.003]})
+    high = stats.corrected_t([0.01, -0.01, 0.02, -0.02, 0.003], [0.0] * 5, test_to_train=0.25).high
+    assert "B is indistinguishable from A" in text
+    assert f"up to {high:.3f} nats could hide there" in text
+    assert "p = 0.062 at best" in text
+
+
+def test_a_difference_that_does_not_survive_holm_is_only_said_to_look_so(tmp_path):
+    leaning = [0.02, 0.045, 0.03, 0.06, 0.025]
+    noise = {name: [0.01, -0.01, 0.02, -0.02, 0.003] for name in ("C", "D", "E", "F")}
+    text = headline(tmp_path, {"A": [0] * 5, "B": leaning, **noise})
+    p = stats.corrected_t(leaning, [0.0] * 5, test_to_train=0.25).p
+    assert p < 0.05 < 5 * p  # or this test would test nothing
+    assert "B looks worse by" in text
+    assert "B is worse" not in text
+
+
+def test_with_one_seed_no_test_is_claimed(tmp_path):
+    text = headline(tmp_path, {"A": [0.1], "B": [0.0]})
+    assert "B has the lowest soft NLL" in text
+    assert "with one seed no test is possible" in text
+    assert "indistinguishable" not in text
+
+
+def test_seeds_that_share_a_split_are_tested_without_the_correction_and_the_page_says_so(tmp_path):
+    shifts = [0.02, 0.04, 0.03, 0.05, 0.02]
+    text = headline(tmp_path, {"A": [0] * 5, "B": shifts}, split="folds")
+    test = stats.paired_t(shifts, [0.0] * 5)
+    assert f"{shown(test.low, 4)} to {shown(test.high, 4)}" in text
+    assert "All seeds share one split" in text
+
+
+def test_where_more_is_better_a_negative_difference_is_worse(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), keep=False)
+    table = fake.table("table", {"Good": GOOD, "Bad": {"sharpness": 0.3, "blur": 1.5}}, range(5))
+    page = page_of(report.write(manifest_of(table, seeds=range(5), primary="entropy_pearson"), fake.ledger, tmp_path))
+    assert "Bad is worse than Good by" in page.text
+
+
+def test_an_infinite_score_is_shown_as_such_and_never_averaged(tmp_path):
+    ledger = Ledger(tmp_path / "ledger")
+    table = Fake(ledger, keep=False).table("20 votes", METHODS, range(3))
+    whole = ledger.read(table.rows[2].runs[1])
+    scores = {name: {**one, "soft_nll": None, "soft_nll_infinite_items": 4} for name, one in whole.scores["last"].items()}
+    broken = replace(
+        whole, spec=replace(whole.spec, settings={**whole.spec.settings, "epochs": 7}), scores={"last": scores}
+    )
+    ledger.publish(broken, {}, {})
+    majority = replace(table.rows[2], runs={**table.rows[2].runs, 1: broken.id})
+    page = page_of(report.write(manifest_of(replace(table, rows=(*table.rows[:2], majority))), ledger, tmp_path))
+    cells = next(row for row in page.tables["t1-last-raw"] if row[0].startswith("Majority"))
+    assert cells[1] == "∞"
+    assert "cannot be compared" in cells[-1]
+    assert "The soft NLL of Majority is infinite on some items" in page.text
+
+
+def test_the_demo_sized_page_stays_below_a_megabyte_and_a_half(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), classes=tuple("0123456789"), items=360, votes=50, epochs=60)
+    methods = {f"Method {number}": {"sharpness": 1.0, "blur": 0.1 * number} for number in range(7)}
+    tables = [fake.table(title, methods, range(2)) for title in ("50 votes", "3 votes")]  # five seeds add no drawing
+    paths = report.write(manifest_of(*tables, seeds=(0, 1)), fake.ledger, tmp_path)
+    assert paths.html.stat().st_size < 1_500_000
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_input_error(study, tmp_path):
+    manifest, ledger, _ = study
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        report.write(manifest, ledger, tmp_path / "file" / "report")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_png_decodes_to_the_same_pixels(channels):
+    image = numpy_generator(0, "probe", "png").integers(0, 256, (channels, 5, 7), dtype=np.uint8)
+    picture = pytest.importorskip("PIL.Image").open(io.BytesIO(png.encode(image)))
+    assert np.array_equal(np.atleast_3d(np.asarray(picture)), image.transpose(1, 2, 0))
+
+
+def test_a_png_of_other_than_bytes_is_refused():
+    with pytest.raises(ValueError, match="not a uint8 image"):
+        png.encode(np.zeros((1, 2, 2)))
+
+
+def test_a_temperature_at_its_cold_bound_is_explained_and_others_are_not(tmp_path):
+    told = {}
+    for title, how in (
+        ("always right", {"sharpness": 3.0, "blur": 0.0}),
+        ("often wrong", {"sharpness": 0.3, "blur": 2.0}),
+    ):
+        fake = Fake(Ledger(tmp_path / title / "ledger"), items=8)
+        manifest = manifest_of(fake.table(title, {"Soft": how}, range(2)), seeds=range(2))
+        told[title] = report.write(manifest, fake.ledger, tmp_path / title).markdown.read_text(encoding="utf-8")
+    assert "as cold as it may be" in told["always right"]
+    assert "as cold as it may be" not in told["often wrong"]

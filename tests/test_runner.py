@@ -1,10 +1,4 @@
 import json
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -68,7 +62,9 @@ def test_the_same_spec_gives_the_same_numbers_in_another_ledger(tmp_path):
 def test_deliveries_share_split_and_initial_weights_and_nothing_but_labels_differs(tmp_path):
     frozen = replace(SMALL, model=Mlp(hidden=(8,)), optimiser=AdamW(lr=1e-30, weight_decay=0.0), epochs=1)
     ledger = Ledger(tmp_path)
-    runs = [execute(replace(frozen, delivery=one).spec(DATA, 0), ledger) for one in (frozen.delivery, Sampled(), Multipass())]
+    runs = [
+        execute(replace(frozen, delivery=one).spec(DATA, 0), ledger) for one in (frozen.delivery, Sampled(), Multipass())
+    ]
     rows = [ledger.arrays(run.id, "predictions")["rows"] for run in runs]
     weights = [torch.cat([w.reshape(-1) for w in ledger.weights(run.id, "last").values()]) for run in runs]
     for other in (1, 2):
@@ -84,7 +80,14 @@ def test_sparse_votes_reach_the_training_and_full_votes_the_judging(ledger):
 
 
 def test_the_best_validation_epoch_is_kept_beside_the_last(ledger):
-    recipe = replace(SMALL, optimiser=AdamW(lr=1.0), epochs=6, validation=Holdout(0.25), best=Best(), stopping=EarlyStopping(patience=2))
+    recipe = replace(
+        SMALL,
+        optimiser=AdamW(lr=1.0),
+        epochs=6,
+        validation=Holdout(0.25),
+        best=Best(),
+        stopping=EarlyStopping(patience=2),
+    )
     run = execute(recipe.spec(DATA, 0), ledger)
     losses = run.curve["validation_loss"]
     assert run.facts["best_epoch"] == int(np.argmin(losses))
@@ -109,7 +112,9 @@ def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger
     rows = [set(ledger.arrays(one, "predictions")["rows"].tolist()) for one in members]
     assert run.facts["items"]["evaluation"] == len(rows[0] & rows[1])
     alone = execute(analyses.ensemble(members[:1]), ledger)
-    assert np.isclose(alone.scores["last"]["raw"]["soft_nll"], ledger.read(members[0]).scores["last"]["raw"]["soft_nll"], atol=1e-6)
+    assert np.isclose(
+        alone.scores["last"]["raw"]["soft_nll"], ledger.read(members[0]).scores["last"]["raw"]["soft_nll"], atol=1e-6
+    )
 
 
 def test_the_winner_of_a_grid_is_the_run_with_the_lowest_column(ledger):

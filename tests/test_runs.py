@@ -23,7 +23,9 @@ from dissensus.targets import TARGETS, Majority, Shuffled, Smoothed, Teacher
 
 RECIPES = [
     Recipe(model=Smallcnn()),
-    Recipe(model=Mlp(hidden=(8, 4)), target=Shuffled(Smoothed(0.2), seed=3), delivery=Sampled(every=5), mixing=Mixup(0.5)),
+    Recipe(
+        model=Mlp(hidden=(8, 4)), target=Shuffled(Smoothed(0.2), seed=3), delivery=Sampled(every=5), mixing=Mixup(0.5)
+    ),
     Recipe(model=ResNet18(), votes=Resampled(5), split=Folds(10, 3), mixing=Cutmix(), augment=CropFlip(padding=2)),
     Recipe(
         model=Mlp(),
@@ -92,7 +94,12 @@ def test_a_method_is_named_by_its_three_choices(recipe, words):
     assert recipe.method == words
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_canonical_json_does_not_depend_on_the_order_of_keys(document):
     def reversed_keys(part):
         if isinstance(part, dict):
@@ -112,7 +119,12 @@ def test_what_is_no_number_or_no_member_cannot_be_written_into_a_spec():
 
 
 def test_names_in_specs_are_lower_case_words():
-    assert [name_of(one) for one in (Smallcnn, ResNet18, AdamW, EarlyStopping)] == ["smallcnn", "resnet18", "adamw", "early_stopping"]
+    assert [name_of(one) for one in (Smallcnn, ResNet18, AdamW, EarlyStopping)] == [
+        "smallcnn",
+        "resnet18",
+        "adamw",
+        "early_stopping",
+    ]
 
 
 def test_what_watches_a_validation_loss_needs_a_validation_part():
@@ -125,7 +137,10 @@ def test_what_watches_a_validation_loss_needs_a_validation_part():
 def experiment(**changes):
     soft = Recipe(model=Smallcnn(), epochs=1)
     rows = {"Soft": soft, "Majority": replace(soft, target=Majority())}
-    panels = (Panel("all", rows, "Soft"), Panel("again", {"Soft": soft, "Sampled": replace(soft, delivery=Sampled())}, "Soft"))
+    panels = (
+        Panel("all", rows, "Soft"),
+        Panel("again", {"Soft": soft, "Sampled": replace(soft, delivery=Sampled())}, "Soft"),
+    )
     printed = (Printed("all", "Soft", "soft_nll", 0.5, 0.1, 10, "Table 2"),)
     return replace(Experiment("x", "X", "Why?", panels, (0, 1, 2), "smoke", printed=printed), **changes)
 
@@ -159,7 +174,13 @@ def test_specs_are_ordered_after_what_they_need_and_circles_are_refused():
 
 
 def finished(seed=0):
-    return Run(Spec("train", {"seed": seed}), {"last": {"raw": {"soft_nll": 0.5}}}, {"train_loss": [1.0, None]}, {"items": 3}, {"torch": "x"})
+    return Run(
+        Spec("train", {"seed": seed}),
+        {"last": {"raw": {"soft_nll": 0.5}}},
+        {"train_loss": [1.0, None]},
+        {"items": 3},
+        {"torch": "x"},
+    )
 
 
 def test_a_published_run_is_read_back_as_it_was(tmp_path):

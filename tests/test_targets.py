@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from crowds import counts, crowd
 from hypothesis import given
 
+from crowds import counts, crowd
 from dissensus.data import Data
 from dissensus.errors import InputError
 from dissensus.predictions import Predictions

@@ -3,9 +3,9 @@ import math
 
 import pytest
 import torch
-from crowds import crowd
 from torch.nn.functional import cross_entropy
 
+from crowds import crowd
 from dissensus import random
 from dissensus.datasets.images import CropFlip
 from dissensus.delivery import Multipass, Sampled, Soft
@@ -14,7 +14,7 @@ from dissensus.mixing import Cutmix, Mixup
 from dissensus.models import Mlp, Smallcnn, moments
 from dissensus.optim import Adam, AdamW, Constant, Cosine, EarlyStopping, Plateau, Sgd
 from dissensus.targets import Empirical
-from dissensus.train import Settings, State, fit
+from dissensus.train import Settings, fit
 
 DATA = crowd(items=60, classes=4)
 IMAGES = crowd(items=60, classes=4, images=True)
@@ -25,7 +25,10 @@ def model_for(data, rule, seed=0):
         return rule.build(tuple(data.x.shape[1:]), 4, *moments(data.x))
 
 
-def trained(data=DATA, rule=Mlp(hidden=(16,)), delivery=Soft(), seed=0, settings=None, model=None, observe=None, **more):
+SMALL, SOFT = Mlp(hidden=(16,)), Soft()
+
+
+def trained(data=DATA, rule=SMALL, delivery=SOFT, seed=0, settings=None, model=None, observe=None, **more):
     settings = settings or Settings(Sgd(lr=0.05), Cosine(), epochs=4, batch=16)
     model = model or model_for(data, rule, seed)
     labels = delivery.labels(Empirical().target(data, torch.arange(len(data))), seed)

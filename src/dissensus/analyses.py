@@ -84,7 +84,11 @@ def _lowest_of(run: Run, column: str) -> float:
 
 def _judged(checkpoint: str, predictions: Predictions, stage: Stage, rows: Tensor) -> Outcome:
     scores, temperatures = evaluate.judge(predictions, stage.data, rows, stage.seed)
-    facts = {"items": {"evaluation": len(rows)}, "temperature": temperatures, "notes": list(stage.data.notes)}
+    facts = {
+        "items": {"evaluation": len(rows)},
+        "temperatures": {checkpoint: temperatures},
+        "notes": list(stage.data.notes),
+    }
     return {checkpoint: scores}, facts, {"predictions": evaluate.record(predictions, stage.data, rows)}
 
 

@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.votes import Votes
-
-PROBABILITY_TOLERANCE = 1e-4  # what printing six digits of ten classes can do to a sum, with room
+from dissensus.votes import Votes, check_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,26 +113,4 @@ def check_probabilities(probs: Tensor, classes: int, *, where: str) -> None:
     """Refuse what is not a distribution a row: wrong width, NaN, negative, or a sum that is not 1."""
     if probs.ndim != 2 or probs.shape[1] != classes:
         raise InputError(f"{tuple(probs.shape)} is not [items, {classes} classes]", where=where)
-    bad = torch.nonzero(~torch.isfinite(probs).all(1))
-    if len(bad):
-        raise InputError(f"row {int(bad[0])} has NaN or infinity", where=where, mend="Mend or drop the row")
-    total = probs.double().sum(1)
-    if bool((probs < 0).any()) or bool((total - 1).abs().max() > 0.5):
-        row = int(torch.nonzero((probs < 0).any(1) | ((total - 1).abs() > 0.5))[0])
-        raise InputError(
-            f"row {row} is not a probability distribution ({_shown(probs[row])})",
-            where=where,
-            mend="If these are logits, pass --logits; if they are counts, pass them as votes",
-        )
-    off = torch.nonzero((total - 1).abs() > PROBABILITY_TOLERANCE)
-    if len(off):
-        row = int(off[0])
-        raise InputError(
-            f"the probabilities of row {row} sum to {float(total[row]):.6g}, not 1",
-            where=where,
-            mend="Divide each row by its sum, or pass --logits if these are logits",
-        )
-
-
-def _shown(row: Tensor) -> str:
-    return ", ".join(f"{float(value):.4g}" for value in row[:4]) + (", …" if len(row) > 4 else "")
+    check_shares(probs.detach().cpu().double().numpy(), where=lambda row: f"{where}, row {row}")

@@ -27,13 +27,15 @@ def predict(model: nn.Module, x: Tensor, batch: int = 500) -> Predictions:
 def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int) -> tuple[Json, Json]:
     """All scores of predictions for these rows of the data, raw and tempered; and the temperatures of the two halves.
 
-    Judged against all the votes there are, whatever reached the training.
+    Judged against all the votes there are, whatever reached the training. A single item cannot be halved, nor an exact
+    probability of 0 be tempered: then only the raw scores are given.
     """
     people, labels = data.people[rows], data.labels[rows]
     gold = labels if data.has_gold else None
     counts = None if data.counts is None else data.counts[rows]
     truth = None if data.truth is None else data.truth[rows]
-    tempered = calibrate.tempered(predictions.logits, people, labels, rows=rows, seed=seed)
+    can_temper = len(rows) > 1 and bool(torch.isfinite(predictions.logits).all())
+    tempered = calibrate.tempered(predictions.logits, people, labels, rows=rows, seed=seed) if can_temper else {}
     judged: dict[str, Tensor] = {"raw": predictions.log_probs}
     judged.update((name, one.log_probs) for name, one in tempered.items())
     scores = {name: metrics.score(one, people, gold=gold, counts=counts, truth=truth) for name, one in judged.items()}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import math
 import platform
 import shutil
 import time
-import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -126,7 +126,6 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress)
         "classes": list(data.classes),
         "gold": "given" if data.has_gold else "majority",
         "ties": ties(stage.seen(), stage.train) if data.votes is not None else None,
-        "temperature": temperatures["last"],
         "temperatures": temperatures,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "training_flops": flops,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,14 +118,12 @@ def fit(
     folder = writable_folder(out)
     data = _data(votes_file, features_file, probs, gold_file, options)
     settings: dict[str, Any] = {
-        "head": head, "target": target, "delivery": delivery, "epochs": epochs, "batch": batch, "lr": lr, "hidden": hidden,
-        "random_state": seed, "device": device,
+        "head": head, "target": target, "delivery": delivery, "epochs": epochs, "batch": batch, "lr": lr,
+        "hidden": hidden, "random_state": seed, "device": device,
     }  # fmt: skip
     scores, temperature = _measured(VoteClassifier(**settings), data, seed)
     model = _fitted(VoteClassifier(**settings), data, "training on all items")
-    helps = scores["tempered_votes"]["soft_nll"] is not None and (
-        scores["raw"]["soft_nll"] is None or scores["tempered_votes"]["soft_nll"] < scores["raw"]["soft_nll"]
-    )
+    helps = scores["tempered_votes"]["soft_nll"] < scores["raw"]["soft_nll"]
     model.temperature_ = temperature if helps else 1.0
     model.save(folder)
     (folder / "scores.json").write_text(json.dumps(scores, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -244,7 +243,7 @@ def predict(folder: str, features_file: str, out: str | None) -> None:
     probs = model.predict_proba(x)
     classes = tuple(model.classes_.tolist())
     if out is None:
-        write_predictions(click.get_binary_stream("stdout"), probs, classes, ids)
+        write_predictions(sys.stdout.buffer, probs, classes, ids)
     else:
         write_predictions(Path(out), probs, classes, ids)
         click.echo(f"{len(probs):,} items × {len(classes)} classes written to {out}")

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dissensus.cli.inputs import people_from, vote_options, votes_from
-from dissensus.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dissensus.data import Data
-    from dissensus.readers import Matrix
     from dissensus.votes import Votes
 
 
@@ -147,68 +142,28 @@ def score(
     Beside the raw scores stand those after one temperature, cross-fitted on halves of these items: to the votes, and to
     the gold labels alone.
     """
+    from dataclasses import replace
+
     import torch
 
     from dissensus import evaluate
     from dissensus.predictions import Predictions
-    from dissensus.readers import match_rows, read_gold, read_predictions
+    from dissensus.readers import read_gold, read_predictions, read_probabilities
 
     people = people_from(votes_file, probs, options)
-    matrix = read_predictions(predictions_file)
-    rows = match_rows(people.ids, matrix.ids, len(matrix.values), path=predictions_file)
-    values = torch.from_numpy(_columns(matrix, people, predictions_file)[rows])
+    matrix = (read_predictions if logits else read_probabilities)(predictions_file)
+    in_order = replace(matrix, values=matrix.for_classes(people.classes)).for_items(people.ids)
+    values = torch.from_numpy(in_order)
     if gold_file is not None:
-        gold = torch.from_numpy(read_gold(gold_file, people.classes, people.ids))
-        people = _with_gold(people, gold)
-    said = _logits(values, logits, len(people.classes), predictions_file)
-    scores, temperatures = evaluate.judge(Predictions(said), people, torch.arange(len(people)), seed=0)
+        people = replace(people, gold=torch.from_numpy(read_gold(gold_file, people.classes, people.ids)))
+    said = Predictions(values if logits else values.log())  # log-probabilities are logits of themselves
+    scores, temperatures = evaluate.judge(said, people, torch.arange(len(people)), seed=0)
     raw = scores.pop("raw")
     if as_json:
         document = {**raw, **scores, "temperatures": temperatures, "items": len(people)}
         click.echo(json.dumps(document, indent=1, allow_nan=False))
     else:
         _print_scores(people, raw, scores, temperatures)
-
-
-def _columns(matrix: Matrix, people: Data, where: str) -> NDArray[np.float64]:
-    """The predictions with their columns in the order of the votes' classes; by name where both have names."""
-    width, k = matrix.values.shape[1], len(people.classes)
-    if width != k:
-        raise InputError(
-            f"{width} columns of predictions for {k} classes ({', '.join(people.classes[:6])}{', …' if k > 6 else ''})",
-            where=where,
-            mend="Give one column a class; if some class got no vote, name all classes with --classes",
-        )
-    if matrix.classes is None or matrix.classes == people.classes:
-        return matrix.values
-    if set(matrix.classes) != set(people.classes):
-        raise InputError(
-            f"the columns are {', '.join(matrix.classes[:6])}; the votes' classes, {', '.join(people.classes[:6])}",
-            where=where,
-            mend="Give the columns the names of the classes, or drop the names (npy) to match by order",
-        )
-    return matrix.values[:, [matrix.classes.index(name) for name in people.classes]]
-
-
-def _with_gold(people: Data, gold: Any) -> Data:
-    from dataclasses import replace
-
-    return replace(people, gold=gold)
-
-
-def _logits(values: Any, logits: bool, classes: int, where: str) -> Any:
-    """Log-probabilities are logits of themselves; probability 0 becomes -inf and is judged as such."""
-    import torch
-
-    from dissensus.data import check_probabilities
-
-    if not logits:
-        check_probabilities(values, classes, where=where)
-        return values.log()
-    if not bool(torch.isfinite(values).all()):
-        row = int(torch.nonzero(~torch.isfinite(values).all(1))[0])
-        raise InputError(f"row {row} has NaN or infinity", where=where, mend="Mend or drop the row")
-    return values
 
 
 def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], temperatures: dict[str, Any]) -> None:
@@ -222,19 +177,23 @@ def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], t
     console.print(
         f"{len(people):,} items, {len(people.classes)} classes; hard metrics are against {against}.", highlight=False
     )
+    wide = console.width >= 120
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("metric")
-    for column in ("raw", *tempered):
-        table.add_column(column.replace("_", " to "), justify="right")
-    table.add_column("better")
-    table.add_column("what it is", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    for column in ("raw", *(name.replace("_", " to ") for name in tempered)):
+        table.add_column(column, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("what it is")
     for name in raw:
-        if name == "gold":
-            continue
+        base = name.removesuffix("_infinite_items").removesuffix("_finite_mean")
+        if name == "gold" or (base != name and not raw[f"{base}_infinite_items"]):
+            continue  # where nothing is infinite, the mean over the finite items is the mean
+        arrow = {"lower": " ↓", "higher": " ↑"}.get(METRICS[name].direction, "")
         cells = [_cell(one.get(name)) for one in (raw, *tempered.values())]
-        metric = METRICS[name]
-        table.add_row(name, *cells, {"lower": "↓", "higher": "↑"}.get(metric.direction, ""), metric.about)
+        table.add_row(name + arrow, *cells, *([METRICS[name].about] if wide else []))
     console.print(table)
+    if not tempered:
+        console.print("No temperature can be fitted: a probability is exactly 0, or there is one item.", highlight=False)
     for name, (one, two) in temperatures.items():
         console.print(f"{name.replace('_', ' to ')}: T = {one:.3f} and {two:.3f} on the two halves", highlight=False)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dissensus.data import PROBABILITY_TOLERANCE, check_probabilities
+from dissensus.data import check_probabilities
 from dissensus.errors import InputError
+from dissensus.votes import SHARES_TOLERANCE
 
 
 def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
@@ -42,7 +43,7 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
         row = int(torch.nonzero(log_probs.isnan().any(1))[0])
         raise InputError(f"row {row} has NaN", where="log_probs", mend="Mend or drop the row", state="")
     total = log_probs.logsumexp(1).exp()
-    off = torch.nonzero(~((total - 1).abs() <= PROBABILITY_TOLERANCE))
+    off = torch.nonzero(~((total - 1).abs() <= SHARES_TOLERANCE))
     if len(off):
         row = int(off[0])
         raise InputError(

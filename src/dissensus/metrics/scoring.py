@@ -13,7 +13,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from dissensus.data import PROBABILITY_TOLERANCE, majority
+from dissensus.data import majority
 from dissensus.errors import InputError
 from dissensus.metrics.agreement import Kind, entropy_correlation, second_best_accuracy
 from dissensus.metrics.calibration import (
@@ -28,6 +28,7 @@ from dissensus.metrics.calibration import (
 from dissensus.metrics.ceiling import entropy_correlation_ceiling, soft_brier_unbiased, soft_nll_expected, soft_nll_floor
 from dissensus.metrics.checks import checked_counts, checked_gold, checked_log_probs, checked_target
 from dissensus.metrics.proper import js, kl, nll_gold, soft_brier, soft_nll
+from dissensus.votes import SHARES_TOLERANCE
 
 Value = float | int | str | None
 Direction = Literal["lower", "higher", "neither"]
@@ -52,7 +53,7 @@ def score(
     labels = majority(target) if gold is None else checked_gold(gold, log_probs)
     if counts is not None:
         counts = checked_counts(counts, log_probs)
-        if float((counts / counts.sum(1, keepdim=True) - target).abs().max()) > PROBABILITY_TOLERANCE:
+        if float((counts / counts.sum(1, keepdim=True) - target).abs().max()) > SHARES_TOLERANCE:
             raise InputError("the counts are not of the votes in `target`", where="counts", state="")
     if truth is not None:
         truth = checked_target(truth, log_probs)

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def forward_flops(model: nn.Module, shape: tuple[int, ...]) -> int:
-    """Floating-point operations of one prediction of one input of this shape, by torch's counter (a multiply-add is two)."""
+    """Floating-point operations of one prediction of one such input, by torch's counter (a multiply-add is two)."""
     was_training = model.training
     model.eval()  # so that counting leaves batch-norm statistics alone
     device = next(model.parameters()).device

@@ -4,7 +4,7 @@ from dissensus.readers.alignment import align, match_rows
 from dissensus.readers.gold import read_gold
 from dissensus.readers.matrices import Matrix, read_features, read_predictions, read_probabilities
 from dissensus.readers.read import read_votes
-from dissensus.readers.write import write_votes
+from dissensus.readers.write import write_predictions, write_votes
 
 __all__ = [
     "Matrix",
@@ -15,5 +15,6 @@ __all__ = [
     "read_predictions",
     "read_probabilities",
     "read_votes",
+    "write_predictions",
     "write_votes",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dissensus.errors import InputError
 from dissensus.readers.files import PathLike
-from dissensus.votes import Ints
+from dissensus.votes import Ints, row_names
 
 
 def align(ids: Sequence[str], others: Sequence[str], *, this: str = "the votes", other: str = "the other file") -> Ints:
@@ -36,8 +36,13 @@ def _few(names: Sequence[str]) -> str:
 
 
 def match_rows(ids: Sequence[str], found: Sequence[str] | None, rows: int, *, path: PathLike) -> Ints:
-    """The row of each of `ids` in a file of `rows` rows: by the ids found in it, or by place where it has none."""
-    if found is not None:
+    """The row of each of `ids` in a file of `rows` rows: by id where both sides have ids, else by place.
+
+    Ids that are just the numbers 0…N-1 are places: of rows in a matrix that has no ids, in whatever order they come.
+    """
+    numbered = row_names(len(ids))
+    has_no_ids = tuple(ids) == numbered  # as the items of a matrix of counts
+    if found is not None and not (has_no_ids and set(found) != set(ids)):
         return align(ids, found, other=str(path))
     if rows != len(ids):
         raise InputError(
@@ -45,4 +50,4 @@ def match_rows(ids: Sequence[str], found: Sequence[str] | None, rows: int, *, pa
             where=str(path),
             mend="Give the file one row an item, or a first column `id`",
         )
-    return np.arange(rows)
+    return np.array([int(name) for name in ids]) if set(ids) == set(numbered) else np.arange(rows)

@@ -24,12 +24,9 @@ def encode(column: pa.ChunkedArray, where: str) -> tuple[Ints, tuple[str, ...]]:
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         raise InputError(f"cells of type {kind} are no names", where=where, mend="Name a column of strings or integers")
     encoded = (column if was_encoded else pc.dictionary_encode(column)).unify_dictionaries()
-    if encoded.num_chunks == 0:
-        return np.empty(0, np.int64), ()
-    values = encoded.chunk(0).dictionary
-    names = _as_text(values, where)
-    codes = np.concatenate([pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
-    codes = codes.astype(np.int64, copy=False)
+    names = _as_text(encoded.chunk(0).dictionary, where)
+    indices = [pc.fill_null(chunk.indices.cast(pa.int64()), -1) for chunk in encoded.chunks]
+    codes: Ints = np.concatenate([part.to_numpy(zero_copy_only=False) for part in indices])
     if was_encoded or None in names or "" in names or len(set(names)) < len(names):
         return _by_first_appearance(codes, names)
     return codes, tuple(name for name in names if name is not None)
@@ -93,7 +90,11 @@ def numbers(column: pa.ChunkedArray) -> Floats | None:
 
 def first_not_number(column: pa.ChunkedArray) -> int:
     """The row of the first cell that keeps `numbers` from reading the column."""
-    return next(row for row in range(len(column)) if numbers(column.slice(row, 1)) is None)
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if numbers(column.slice(low, middle - low)) is None else (middle, high)
+    return low
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

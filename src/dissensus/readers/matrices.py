@@ -157,7 +157,7 @@ def _named(
     where: Callable[[int], str],
 ) -> Matrix:
     if ids is not None and len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        row = next(row for row, name in enumerate(ids) if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        first: dict[str, int] = {}
+        row = next(row for row, name in enumerate(ids) if first.setdefault(name, row) != row)
         raise InputError(f"the id {ids[row]!r} stands above already", where=where(row), mend="Write one row an item")
     return Matrix(values, ids, classes, path, where)

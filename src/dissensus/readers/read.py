@@ -44,8 +44,8 @@ def read_votes(
        example … or, failing those, id, uid …; the annotator column may be absent.
     2. All other columns hold numbers without gaps and are not called `annotator_1`, `rater2` …: a **count** matrix, with
        one column a class.
-    3. At least two other columns, each sharing a label with another: a **wide** table, with one column an annotator. An
-       empty cell is no vote.
+    3. There is an item column and at least two others, each sharing a label with another or all called `annotator_1`,
+       `rater2` …: a **wide** table, with one column an annotator. An empty cell is no vote.
     4. Anything else is refused, with the columns it has.
 
     "Other" means all but the item column: `item`, or the first column if it is called item, task, id … or nothing.
@@ -57,8 +57,7 @@ def read_votes(
     A second vote of an annotator on an item is an error, unless `duplicates` says which to keep: the "first", the "last",
     or all of them ("keep").
     """
-    if format not in (None, *get_args(Format)):
-        raise InputError(f"format {format!r} is not one of {', '.join(get_args(Format))}")
+    check_format(format)
     if duplicates not in get_args(Duplicates):
         raise InputError(f"duplicates {duplicates!r} is not one of {', '.join(get_args(Duplicates))}")
     if format in ("counts", "wide") and (label is not None or annotator is not None):
@@ -75,6 +74,12 @@ def read_votes(
     if layout == "wide":
         return _from_wide(table, item, wanted, duplicates)
     return _from_long(table, item, label, annotator, wanted, duplicates)
+
+
+def check_format(layout: str | None) -> None:
+    """Refuse a layout that does not exist."""
+    if layout not in (None, *get_args(Format)):
+        raise InputError(f"format {layout!r} is not one of {', '.join(get_args(Format))}")
 
 
 def classes_file(path: PathLike) -> Path:
@@ -185,7 +190,7 @@ def _from_wide(table: Table, item: str | None, classes: tuple[str, ...] | None, 
         annotators,
         classes,
         duplicates,
-        lambda vote: table.where(row[vote]),
+        lambda vote: table.where(int(row[vote])),
     )
 
 

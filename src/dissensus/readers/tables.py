@@ -132,7 +132,7 @@ def _is_data(first: list[str], path: PathLike) -> bool:
 def _refuse_repeated(names: Sequence[str], path: PathLike) -> None:
     if repeated := {name for name in names if names.count(name) > 1}:
         what = f"the header names {', '.join(map(repr, sorted(repeated)))} more than once"
-        raise InputError(what, where=f"{path}:1", mend="Give every column a name of its own")
+        raise InputError(what, where=str(path), mend="Give every column a name of its own")
 
 
 def _ragged(content: bytes, delimiter: str, width: int, path: PathLike, error: Exception) -> InputError:

@@ -1,10 +1,11 @@
-"""Votes into files, so that `read_votes` gives them back."""
+"""Votes and predictions into files, so that the readers give them back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike as PathLikeObject
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,10 +16,10 @@ import pyarrow.parquet
 
 from dissensus.errors import InputError
 from dissensus.readers.files import Kind, PathLike, kind_of
-from dissensus.readers.read import Format, classes_file, sorted_classes
+from dissensus.readers.read import Format, check_format, classes_file, sorted_classes
 from dissensus.readers.roles import RANKS
 from dissensus.readers.tables import DELIMITERS, METADATA_CLASSES
-from dissensus.votes import Ints, Votes, row_names
+from dissensus.votes import Floats, Ints, Votes, row_names
 
 ROWS_AT_ONCE = 1 << 20  # text is rendered in parts, so that it never stands in memory whole
 
@@ -42,6 +43,7 @@ def write_votes(
     a count matrix. Beside other tables they are written to `votes.csv.classes.json`, only where they differ from what
     `read_votes` takes by default (the labels that occur, sorted). The file is written whole or not at all.
     """
+    check_format(format)
     kind = kind_of(path)
     layout = format or ("counts" if kind in ("npy", "npz") else "long")
     _check_names(votes, path)
@@ -61,6 +63,31 @@ def write_votes(
         else:
             occurring = sorted_classes([votes.classes[index] for index in np.unique(votes.label)])
             _write_sidecar(path, None if layout == "counts" or occurring == votes.classes else votes.classes)
+            _write_text(file, kind, columns)
+
+
+def write_predictions(
+    target: PathLike | BinaryIO, probs: Floats, classes: Sequence[str], ids: Sequence[str] | None = None
+) -> None:
+    """Write a matrix [N, K] so that `read_predictions` gives it back: one column a class, after one with the ids.
+
+    A stream gets CSV. An .npy has no room for names; the other formats number the rows where there are no ids.
+    """
+    rows = row_names(len(probs)) if ids is None else tuple(ids)
+    names = {_item_column(classes): pa.array(rows, pa.string())}
+    columns = names | {name: pa.array(column) for name, column in zip(classes, probs.T, strict=True)}
+    if not isinstance(target, (str, PathLikeObject)):
+        _write_text(target, "csv", columns)
+        return
+    kind = kind_of(target)
+    with _replacing(target) as file:
+        if kind == "npy":
+            np.save(file, probs)
+        elif kind == "npz":
+            np.savez_compressed(file, probs=probs, ids=np.array(rows), classes=np.array(classes))
+        elif kind == "parquet":
+            pa.parquet.write_table(pa.table(columns), file)
+        else:
             _write_text(file, kind, columns)
 
 
@@ -155,7 +182,7 @@ def _write_text(file: BinaryIO, kind: Kind, columns: dict[str, pa.Array]) -> Non
 
 def _rendered(column: pa.Array, render: Callable[[str], str]) -> tuple[pa.Array, pa.Array]:
     """Codes, and the text of what they stand for."""
-    if pa.types.is_integer(column.type):
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         column = pc.cast(column, pa.string()).dictionary_encode()
         return column.indices, column.dictionary
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -168,8 +195,8 @@ def _json_cell(name: str) -> str:
 
 def _delimited_cell(delimiter: str) -> Callable[[str], str]:
     def render(name: str) -> str:
-        plain = name == name.strip() and not any(mark in name for mark in (delimiter, '"', "\n", "\r"))
-        return name if plain else '"' + name.replace('"', '""') + '"'
+        special = any(mark in name for mark in (delimiter, '"', "\n", "\r"))
+        return '"' + name.replace('"', '""') + '"' if special else name
 
     return render
 

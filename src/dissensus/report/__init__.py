@@ -9,26 +9,28 @@ from dissensus.errors import InputError
 from dissensus.experiment import Manifest
 from dissensus.ledger import Ledger
 from dissensus.report import longform, markdown, page
+from dissensus.report.answer import answer
 from dissensus.report.setup import setup
 from dissensus.report.tables import comparisons
 
 
-class Paths(NamedTuple):
-    """Where the three files are."""
+class Written(NamedTuple):
+    """Where the three files are, and the answer to the question, in a sentence for each table."""
 
     html: Path
     markdown: Path
     csv: Path
+    answers: dict[str, str]
 
 
-def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Paths:
+def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
     """Write `report.html`, `results.md` and `results.csv` into the folder, from the manifest and the runs alone.
 
     Runs that are not in the ledger are shown as not finished. The same runs give the same bytes.
     """
     tables = comparisons(manifest, ledger)
     done = setup(tables)
-    paths = Paths(*(Path(folder) / name for name in ("report.html", "results.md", "results.csv")))
+    paths = [Path(folder) / name for name in ("report.html", "results.md", "results.csv")]
     texts = (
         page.html(manifest, tables, done, ledger),
         markdown.text(manifest, tables, done),
@@ -45,4 +47,5 @@ def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Paths:
             mend="Name a folder that you may write to",
             state="The runs are safe in the ledger.",
         ) from None
-    return paths
+    html, markdown_file, csv = paths
+    return Written(html, markdown_file, csv, {table.title: answer(table).headline for table in tables})

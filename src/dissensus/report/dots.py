@@ -73,7 +73,7 @@ class _Axis:
 
 
 def _dot_panel(table: Comparison, metric: str, axis: _Axis) -> Markup:
-    pitch, margins, rows = 26.0, Margins(118, 12, 8, 34), len(table.methods)
+    pitch, margins, rows = 26.0, Margins(126, 12, 8, 34), len(table.methods)
     height = margins.top + pitch * rows + margins.bottom
     said = ", ".join(f"{method.label} {fixed(method.cell('last', 'raw', metric).mean)}" for method in table.methods)
     chart = Chart(440, height, axis.bounds, (rows, 0), margins, f"{title(metric)}, {table.title}: {said}")
@@ -86,8 +86,7 @@ def _dot_panel(table: Comparison, metric: str, axis: _Axis) -> Markup:
             chart.add(limit_line(chart, limit.label, edge, [(axis.place(edge), 0), (axis.place(edge), rows)]))
     for index, method in enumerate(table.methods):
         _, y = chart.at(axis.bounds[0], index + 0.5)
-        chart.add(chart.line([(end, index + 0.5) for end in axis.bounds], class_="grid"))
-        pieces = [tag("text", shortened(method.label, 19), x=margins.left - 8, y=y + 4, class_="name", text_anchor="end")]
+        pieces = [tag("text", shortened(method.label, 18), x=margins.left - 8, y=y + 4, class_="name", text_anchor="end")]
         told: list[str] = []
         for cell, css, name in zip(
             raw_and_tempered(method, metric), ("mark", "hollow"), ("as trained", "tempered"), strict=True
@@ -100,7 +99,9 @@ def _dot_panel(table: Comparison, metric: str, axis: _Axis) -> Markup:
                 whisker,
                 svg.marker(chart.at(axis.place(cell.mean or 0.0), index + 0.5), method.style.shape, 5, class_=css),
             ]
-        if not told:
+        if told:
+            chart.add(chart.line([(end, index + 0.5) for end in axis.bounds], class_="grid"))
+        else:
             pieces.append(tag("text", "not finished", x=margins.left + 6, y=y + 4, class_="tick"))
         chart.add(group(method.style, *pieces, hint=f"{method.label}: {' · '.join(told) or 'not finished'}"))
     return chart.render()

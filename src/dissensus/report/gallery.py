@@ -109,7 +109,7 @@ def _bars(voices: Sequence[_Voice], classes: Sequence[str], name: str) -> Markup
     names = [classes[place] for place in shown]
     upright = max(map(len, names)) <= 2
     pitch, top = 22.0, 4.0
-    margins = Margins(110, 34, top, 16 if upright else 52)
+    margins = Margins(112, 34, top, 16 if upright else 52)
     height = top + pitch * len(voices) + margins.bottom
     told = "; ".join(f"{voice.name}: {_said(voice.shares, classes)}" for voice in voices)
     chart = Chart(320, height, (0, len(shown)), (0, 1), margins, f"Item {name}. {told}")
@@ -117,7 +117,7 @@ def _bars(voices: Sequence[_Voice], classes: Sequence[str], name: str) -> Markup
     people, tallest = voices[0].shares[shown], max(float(voice.shares.max()) for voice in voices)
     for index, voice in enumerate(voices):
         ground = top + pitch * (index + 1) - 3
-        label = shortened(voice.name, 18)
+        label = shortened(voice.name, 17)
         pieces = [
             tag("text", label, x=margins.left - 7, y=ground - 3, class_="name", text_anchor="end"),
             tag("path", d=svg.path([(margins.left, ground), (320 - margins.right, ground)]), class_="grid"),

@@ -35,7 +35,7 @@ def text(manifest: Manifest, tables: Sequence[Comparison], done: Setup) -> str:
         parts += [f"## {escaped(table.title)}", *([escaped(table.note)] if table.note else [])]
         parts += [f"**{escaped(said.headline)}** {escaped(' '.join(said.details))}".strip()]
         for block in table.blocks:
-            parts += [f"### {capital(block.name)}", _table(table, block)]
+            parts += [f"### {capital(block.name)}", _table(table, block), escaped(block.note)]
     parts += ["## How to read this", *_notes(tables), "## Set-up", _list(done.common), _rows(done)]
     if done.sizes:
         parts.append(f"Sizes: {escaped('; '.join(done.sizes))}.")

@@ -34,14 +34,15 @@ def setup(tables: Sequence[Comparison]) -> Setup:
     runs = {run.id: run for table in tables for method in table.methods for run in method.runs.values()}
     names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name != "seed"))
     values = {name: _values(name, list(runs.values())) for name in names}
-    common = tuple((_title(name), setting(values[name][0])) for name in names if len(values[name]) == 1)
+    common = tuple((_title(name), _told(name, values[name][0])) for name in names if len(values[name]) == 1)
     differing = [name for name in names if len(values[name]) > 1]
     rows = tuple(
         (
             table.title,
             method.label,
             tuple(
-                (_title(name), " / ".join(map(setting, _values(name, list(method.runs.values()))))) for name in differing
+                (_title(name), " / ".join(_told(name, one) for one in _values(name, list(method.runs.values()))))
+                for name in differing
             ),
         )
         for table in tables
@@ -100,6 +101,10 @@ def _sizes(runs: Sequence[Run]) -> list[str]:
 
 def _range(values: Sequence[int], noun: str) -> str:
     return counted(values[0], noun) if len(values) == 1 else f"{values[0]:,} to {values[-1]:,} {noun}s"
+
+
+def _told(name: str, value: Any) -> str:
+    return "all" if name == "votes" and value is None else setting(value)
 
 
 def _title(name: str) -> str:

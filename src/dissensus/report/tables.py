@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from statistics import fmean
 from typing import Literal
 
 from dissensus import stats
+from dissensus.calibrate import COLDEST
 from dissensus.experiment import Manifest, Printed, Table
 from dissensus.ledger import Ledger
 from dissensus.report.svg import Style
@@ -117,12 +119,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """All methods at one checkpoint and one calibration. `best` holds the labels with the best mean of each column."""
+    """All methods at one checkpoint and one calibration. `best` holds the labels with the best mean of each column.
+
+    `note` says where a temperature is none that anybody should use, and is empty elsewhere.
+    """
 
     checkpoint: str
     calibration: str
     lines: tuple[Line, ...]
     best: Mapping[str, frozenset[str]]
+    note: str = ""
 
     @property
     def name(self) -> str:
@@ -245,7 +251,7 @@ def _block(
         for method in methods
     )
     best = {name: _best({label: row[name].mean for label, row in cells.items()}, direction(name)) for name in columns}
-    return Block(checkpoint, calibration, lines, best)
+    return Block(checkpoint, calibration, lines, best, _bounds_note(methods, checkpoint, calibration))
 
 
 def _best(means: Mapping[str, float | None], better: str) -> frozenset[str]:
@@ -292,16 +298,30 @@ def _split_is_resampled(runs: Sequence[Run]) -> bool:
     return bool(runs) and all(run.spec.settings.get("split", {}).get("name") == "holdout" for run in runs)
 
 
+def _temperatures(method: Method, checkpoint: str, calibration: str) -> dict[int, list[float]]:
+    """The temperatures of the two halves, for each seed; empty where nothing was tempered."""
+    of = {seed: run.facts.get("temperatures", {}).get(checkpoint, {}) for seed, run in method.runs.items()}
+    return {seed: fitted[calibration] for seed, fitted in of.items() if fitted.get(calibration)}
+
+
 def _temperature(method: Method, checkpoint: str, calibration: str) -> Cell | None:
     """The mean of the two halves' temperatures, for each seed."""
     if calibration == "raw":
         return None
-    found = {}
-    for seed, run in method.runs.items():
-        fitted = run.facts.get("temperatures", {}).get(checkpoint) or run.facts.get("temperature", {})
-        if fitted.get(calibration):
-            found[seed] = fmean(fitted[calibration])
-    return Cell(found)
+    return Cell({seed: fmean(pair) for seed, pair in _temperatures(method, checkpoint, calibration).items()})
+
+
+def _bounds_note(methods: Sequence[Method], checkpoint: str, calibration: str) -> str:
+    """Labels alone cannot set a temperature where the model has every label of a half right: sharper is always better."""
+    fitted = {one.label: [*chain(*_temperatures(one, checkpoint, calibration).values())] for one in methods}
+    coldest = {label: sum(value <= COLDEST for value in values) for label, values in fitted.items()}
+    if not any(coldest.values()):
+        return ""
+    told = ", ".join(f"{label} {count} of {len(fitted[label])}" for label, count in coldest.items() if count)
+    return (
+        f"In some halves the best T is as cold as it may be ({COLDEST:g}): {told}. Every item of such a half was right, "
+        "so its fit asks for ever more confidence, and the other half pays for it. Read this table as a warning."
+    )
 
 
 def _limits(methods: Sequence[Method], columns: Sequence[str]) -> tuple[Limit, ...]:
