@@ -52,17 +52,19 @@ def recipes() -> str:
 def commands() -> str:
     """The help of every command, as it is printed."""
     parts = ["# Commands\n"]
-    for names, command in sorted(_walk(cli, ("dissensus",))):
-        context = click.Context(command, info_name=" ".join(names), max_content_width=110, terminal_width=110)
-        parts.append(f"## `{' '.join(names)}`\n\n```text\n{command.get_help(context)}\n```\n")
+    for context in _contexts(cli, None, "dissensus"):
+        parts.append(f"## `{context.command_path}`\n\n```text\n{context.command.get_help(context)}\n```\n")
     return NOTE + "\n".join(parts)
 
 
-def _walk(command: click.Command, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    yield names, command
+def _contexts(command: click.Command, parent: click.Context | None, name: str) -> Iterator[click.Context]:
+    """A command and those below it, as they would be called."""
+    inherited = {**cli.context_settings, "max_content_width": 110, "terminal_width": 110}
+    context = click.Context(command, parent, name, **inherited)
+    yield context
     if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from _walk(inner, (*names, name))
+        for inner in sorted(command.commands):
+            yield from _contexts(command.commands[inner], context, inner)
 
 
 def reference() -> str:
