@@ -51,10 +51,11 @@ def recipes() -> str:
 
 def commands() -> str:
     """The help of every command, as it is printed."""
-    parts = ["# Commands\n"]
-    for context in _contexts(cli, None, "dissensus"):
-        parts.append(f"## `{context.command_path}`\n\n```text\n{context.command.get_help(context)}\n```\n")
-    return NOTE + "\n".join(parts)
+    parts = [
+        f"## `{context.command_path}`\n\n```text\n{context.command.get_help(context)}\n```\n"
+        for context in _contexts(cli, None, "dissensus")
+    ]
+    return NOTE + "\n".join(["# Commands\n", *parts])
 
 
 def _contexts(command: click.Command, parent: click.Context | None, name: str) -> Iterator[click.Context]:

@@ -70,7 +70,9 @@ class Display:
         now = time.monotonic()
         if not self._console.is_terminal and (now - self._said > self._quiet_every or self._finished()):
             self._said = now
-            self._console.print(f"{self._kept + self._ended}/{self._total} runs · {doing}", markup=False, highlight=False)
+            self._console.print(
+                f"{self._kept + self._ended}/{self._total} runs · {doing}", markup=False, highlight=False, soft_wrap=True
+            )
 
     def _finished(self) -> bool:
         return self._kept + self._ended == self._total
