@@ -200,14 +200,15 @@ def test_the_first_of_two_results_stays_and_nothing_else_is_left(tmp_path):
     ledger.publish(finished(), {}, {})
     ledger.publish(replace(finished(), facts={"items": 4}), {}, {})
     assert ledger.read(finished().id).facts == {"items": 3}
-    assert [path.name for path in tmp_path.iterdir()] == [finished().id]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".work", finished().id]
+    assert list((tmp_path / ".work").iterdir()) == []
 
 
 def test_a_run_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     unwritable = replace(finished(), scores={"last": {"raw": {"soft_nll": float("nan")}}})
     with pytest.raises(ValueError, match="not JSON compliant"):
         Ledger(tmp_path).publish(unwritable, {"predictions": {"logits": np.eye(3)}}, {})
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / ".work").iterdir()) == []
     assert list(Ledger(tmp_path)) == []
 
 

@@ -79,21 +79,24 @@ def test_a_run_that_goes_on_from_a_saved_state_ends_with_the_same_bits(settings,
     data, rule = (
         (IMAGES, Smallcnn(width=4, hidden=8)) if settings.augment != Settings.augment else (DATA, Mlp(hidden=(16,)))
     )
-    unbroken, _, _ = trained(data, rule, delivery, settings=settings)
-    for stop in (1, 3):
-        model, saved = model_for(data, rule), {}
+    unbroken, losses, _ = trained(data, rule, delivery, settings=settings)
+    for stop in ((1, 0), (2, 3), (3, 4), (4, 1)):  # (epoch, step): between epochs, inside one, before it is observed
+        model, saved, seen = model_for(data, rule), {}, []
 
-        def save_and_stop(state, stop=stop, model=model, saved=saved):
-            if state.epoch == stop:
-                saved.update(state=copy.deepcopy(state), weights=copy.deepcopy(model.state_dict()))
+        def save_and_stop(snapshot, stop=stop, model=model, saved=saved):
+            state = snapshot()
+            if (state.epoch, state.step) == stop:
+                saved.update(state=state, weights=copy.deepcopy(model.state_dict()))
                 raise InterruptedError
 
+        note = lambda epoch, loss, seen=seen: seen.append(loss)  # noqa: E731
         with pytest.raises(InterruptedError):
-            trained(data, rule, delivery, settings=settings, model=model, checkpoint=save_and_stop)
+            trained(data, rule, delivery, settings=settings, model=model, pause=save_and_stop, observe=note)
         resumed = model_for(data, rule, seed=99)
         resumed.load_state_dict(saved["weights"])
-        trained(data, rule, delivery, settings=settings, model=resumed, state=saved["state"])
+        trained(data, rule, delivery, settings=settings, model=resumed, state=saved["state"], observe=note)
         assert torch.equal(weights(unbroken), weights(resumed))
+        assert seen == losses
 
 
 def test_only_the_delivered_labels_differ_between_two_deliveries():

@@ -9,12 +9,13 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dissensus import analyses, evaluate, metrics, train
+from dissensus import analyses, checkpoints, evaluate, metrics, train
 from dissensus.ledger import Arrays, Ledger
 from dissensus.models.flops import training_flops
 from dissensus.runs import Json, Run, Spec
@@ -30,6 +31,14 @@ Progress = Callable[[int, int, float], None]
 """(epochs done, epochs in all, training loss)"""
 
 
+Stop = Callable[[], bool]
+"""Asked after every step: whether to save and leave."""
+
+
+class InterruptedRunError(Exception):
+    """The run was asked to stop. It has saved itself, and the same spec goes on where it stopped."""
+
+
 @dataclass(frozen=True)
 class Execution:
     """Where and how to compute: provenance, not part of a spec. Labels, order and augmentation do not depend on it.
@@ -42,6 +51,7 @@ class Execution:
     threads: int | None = None
     channels_last: bool | None = None
     compile: bool | None = None
+    checkpoint_seconds: float = 120.0
 
 
 def execute(
@@ -49,15 +59,20 @@ def execute(
     ledger: Ledger,
     execution: Execution = Execution(),  # noqa: B008 - frozen
     progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
+    stop: Stop = lambda: False,
 ) -> Run:
-    """The run of a spec: read from the ledger where it is finished, else computed and published there."""
+    """The run of a spec: read from the ledger where it is finished, else computed and published there.
+
+    Training goes on from the run's checkpoint where there is one. Asked to `stop`, it saves itself after the step and
+    raises InterruptedRunError.
+    """
     if spec.id in ledger:
         return ledger.read(spec.id)
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     started = time.perf_counter()
     if spec.kind == "train":
-        outcome = _train(spec, ledger, execution, progress)
+        outcome = _train(spec, ledger, execution, progress, stop)
     else:
         outcome = _Outcome(*analyses.compute(spec, ledger))
     provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
@@ -87,7 +102,7 @@ class _Outcome:
     how: Json = field(default_factory=dict)
 
 
-def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress) -> _Outcome:
+def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress, stop: Stop) -> _Outcome:
     stage = Stage.of(spec)
     recipe, data, seed = stage.recipe, stage.data, stage.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -99,6 +114,7 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress)
     if how["channels_last"]:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     watch = _Watch(model, stage, ledger, device, progress)
+    saver = _Saver(ledger.work(spec.id) / "checkpoint", model, watch, {**versions(), **how}, execution, stop)
     train.fit(
         model,
         x,
@@ -107,6 +123,8 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress)
         classes=len(data.classes),
         seed=seed,
         observe=watch,
+        state=saver.restored(),
+        pause=saver,
         compiled=how["compiled"],
     )
     weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **watch.best}
@@ -133,7 +151,7 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress)
         "best_epoch": watch.best_epoch,
         "notes": list(data.notes),
     }
-    return _Outcome(scores, facts, arrays, watch.curve, weights, how)
+    return _Outcome(scores, facts, arrays, watch.curve, weights, {**how, **saver.history})
 
 
 class _Watch:
@@ -144,7 +162,7 @@ class _Watch:
         self.curve: dict[str, list[float | None]] = {"train_loss": [], "soft_nll": [], "accuracy": []}
         self.best: dict[str, dict[str, Tensor]] = {}
         self.best_epoch: int | None = None
-        self._best_loss = math.inf
+        self.best_loss = math.inf
         self._x = stage.x(stage.held_out).to(device)
         self._people, self._labels = stage.data.people[stage.held_out], stage.data.labels[stage.held_out]
         self._validation: tuple[Tensor, Target] | None = None
@@ -164,8 +182,8 @@ class _Watch:
         if best is not None:
             judged = soft_nll if best.on == "evaluation" else watched
             assert judged is not None  # Recipe refuses the best validation epoch without a validation part
-            if judged < self._best_loss:
-                self._best_loss, self.best_epoch = judged, epoch
+            if judged < self.best_loss:
+                self.best_loss, self.best_epoch = judged, epoch
                 self.best["best"] = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.progress(epoch + 1, self.stage.recipe.epochs, loss)
         return watched
@@ -173,6 +191,39 @@ class _Watch:
     def _note(self, **values: float) -> None:
         for name, value in values.items():
             self.curve.setdefault(name, []).append(value if math.isfinite(value) else None)
+
+
+class _Saver:
+    """Saves a run every so often, and when it is asked to stop; takes it up again where it was saved."""
+
+    def __init__(self, file: Path, model: nn.Module, watch: _Watch, how: Json, execution: Execution, stop: Stop) -> None:
+        self.history: Json = {}
+        self._file, self._model, self._watch, self._how, self._stop = file, model, watch, how, stop
+        self._every, self._saved_at = execution.checkpoint_seconds, time.monotonic()
+
+    def __call__(self, snapshot: Callable[[], train.State]) -> None:
+        stopping = self._stop()
+        if stopping or time.monotonic() - self._saved_at >= self._every:
+            kept = {name: getattr(self._watch, name) for name in ("curve", "best", "best_epoch", "best_loss")}
+            state = vars(snapshot())
+            document = {"model": self._model.state_dict(), "state": state, "watch": kept, "how": self._how}
+            checkpoints.save(self._file, {**document, "history": self.history})
+            self._saved_at = time.monotonic()
+        if stopping:
+            raise InterruptedRunError
+
+    def restored(self) -> train.State | None:
+        """The saved state, after putting weights and curve back; None where the run starts anew."""
+        saved = checkpoints.load(self._file)
+        if saved is None:
+            return None
+        self._model.load_state_dict(saved["model"])
+        vars(self._watch).update(saved["watch"])
+        self.history = {"resumed": saved["history"].get("resumed", 0) + 1}
+        others = [*saved["history"].get("also_on", []), *([saved["how"]] if saved["how"] != self._how else [])]
+        if others:  # then the bits may differ from those of an unbroken run
+            self.history["also_on"] = others
+        return train.State(**saved["state"])
 
 
 def _how(execution: Execution, x: Tensor, flops: int, device: torch.device) -> Json:

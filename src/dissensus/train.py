@@ -7,9 +7,10 @@ step), so the state between two epochs is the weights, the optimiser's moments a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -55,11 +56,17 @@ class Settings:
 
 @dataclass
 class State:
-    """What the next epoch depends on, beside the weights."""
+    """What the next step depends on, beside the weights. `total` is the loss summed over the epoch's items so far."""
 
     epoch: int = 0
+    step: int = 0
+    total: Tensor | None = None
     watched: list[float] = field(default_factory=list)
     optimiser: dict[str, Any] | None = None
+
+
+Pause = Callable[[Callable[[], State]], None]
+"""Called after every step with a function that copies the state; it may save that beside the weights, and may raise."""
 
 
 def fit(
@@ -72,27 +79,33 @@ def fit(
     seed: int,
     observe: Observe,
     state: State | None = None,
-    checkpoint: Callable[[State], None] = lambda state: None,  # noqa: ARG005
+    pause: Pause = lambda snapshot: None,  # noqa: ARG005
     compiled: bool = False,
 ) -> State:
     """Train `model` in place on `x` [N, …], which is on the model's device; go on from `state` where one is given.
 
-    `checkpoint` is called between epochs: the state it gets and the weights of that moment, both copied, are enough to
-    go on to the same bits. Only the loss is compiled, so the module stays the plain one.
+    The state that `pause` is offered and the weights of that moment are enough to go on to the same bits. Only the loss
+    is compiled, so the module stays the plain one.
     """
     state = state or State()
     loss_of: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
     optimiser = settings.optimiser.build(model.parameters())
     if state.optimiser is not None:
         optimiser.load_state_dict(state.optimiser)
+
+    def snapshot() -> State:
+        total = None if state.total is None else state.total.cpu().clone()
+        return replace(state, total=total, watched=list(state.watched), optimiser=copy.deepcopy(optimiser.state_dict()))
+
     while state.epoch < settings.epochs and not _stopped(settings, state):
-        loss = _epoch(model, loss_of, optimiser, x, labels(state.epoch), settings, state, classes, seed)
+        data = x, labels(state.epoch).to(x.device)
+        loss = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot))
         watched = observe(state.epoch, loss)
         if watched is not None:
             state.watched.append(watched)
-        state.epoch += 1
-        state.optimiser = optimiser.state_dict()
-        checkpoint(state)
+        state.epoch, state.step, state.total = state.epoch + 1, 0, None
+        pause(snapshot)
+    state.optimiser = optimiser.state_dict()
     return state
 
 
@@ -100,49 +113,52 @@ def _epoch(
     model: nn.Module,
     loss_of: Loss,
     optimiser: Optimizer,
-    x: Tensor,
-    labels: Tensor,
+    data: tuple[Tensor, Tensor],
     settings: Settings,
     state: State,
     classes: int,
     seed: int,
+    after_each: Callable[[], None],
 ) -> float:
-    """One pass over the items; the mean loss, read from the device once, at the end."""
+    """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
     model.train()
     start_epoch, after_step = getattr(model, "start_epoch", None), getattr(model, "after_step", None)
-    if start_epoch is not None:
+    if start_epoch is not None and state.step == 0:
         start_epoch()
-    device, epoch = x.device, state.epoch
-    labels = labels.to(device)
+    x, labels = data
+    epoch, device = state.epoch, x.device
     order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
     batches = torch.split(order, settings.batch)
     augments, mixes = settings.augment != NoAugment(), settings.mixing != Unmixed()
     plateau = settings.schedule.after(state.watched) if isinstance(settings.schedule, Plateau) else 1.0
-    total = torch.zeros((), device=device)
-    with (
-        _dropout_streams(model, seed, epoch) as start_step,
-        torch.autocast(device.type, torch.bfloat16, settings.precision == "bfloat16"),
-    ):
-        for step, rows in enumerate(batches):
+    cast: AbstractContextManager[object] = nullcontext()
+    if settings.precision != "float32":
+        cast = torch.autocast(device.type, PRECISIONS[settings.precision])
+    total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
+    with _dropout_streams(model, seed, epoch) as start_step:
+        for step in range(state.step, len(batches)):
             lr = settings.optimiser.lr * plateau * settings.schedule.factor(epoch + step / len(batches), settings.epochs)
             for group in optimiser.param_groups:
                 group["lr"] = lr
+            rows = batches[step]
             inputs, target = x[rows], labels[rows]
             if augments:  # while they are bytes: a quarter of the memory to move
                 inputs = settings.augment(inputs, random.generator(seed, "augment", epoch, step))
             inputs = to_float(inputs)
             if mixes:
-                inputs, target = settings.mixing(
-                    inputs, target, classes, random.numpy_generator(seed, "mix", epoch, step)
-                )
+                draw = random.numpy_generator(seed, "mix", epoch, step)
+                inputs, target = settings.mixing(inputs, target, classes, draw)
             start_step(step)
-            loss = loss_of(inputs, target)
+            with cast:
+                loss = loss_of(inputs, target)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             if after_step is not None:
                 after_step(inputs, target)
             total += loss.detach() * len(rows)
+            state.step, state.total = step + 1, total
+            after_each()
     return float(total) / len(x)
 
 

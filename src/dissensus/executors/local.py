@@ -9,18 +9,22 @@ import multiprocessing
 import os
 import queue
 import signal
-import traceback
-from collections.abc import Sequence
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
+from types import FrameType
 from typing import Any
 
-from dissensus.errors import InputError
-from dissensus.executors import Agenda, Event, Listen
+from dissensus.executors import ENDINGS, LOOK_AGAIN, Agenda, Event, Listen, compute
 from dissensus.ledger import Ledger
-from dissensus.runner import Execution, execute
+from dissensus.runner import Execution, Stop
 from dissensus.runs import Spec
+
+ATTEMPTS = 3  # how often a run may lose its worker (out of memory, killed) before it counts as failed
+GRACE = 30.0  # seconds for workers to finish their step and save, when asked to stop
 
 
 def run_all(
@@ -33,14 +37,17 @@ def run_all(
 ) -> Agenda:
     """Compute what the ledger lacks. One failing run does not stop the others; the agenda says which failed and why.
 
-    Interrupted, it loses only what was under way: call it again and it goes on.
+    Ctrl-C lets every run finish its step and save itself, and raises KeyboardInterrupt; the same call then goes on. A
+    second Ctrl-C does not wait. Several of these, here or on other machines, may share a ledger.
     """
     agenda = Agenda(specs, ledger, listen)
-    if workers == 1:
-        while (spec := agenda.next()) is not None:
-            _compute(spec, ledger, execution, agenda.told)
-    else:
-        _pool(agenda, ledger, workers, execution)
+    with _interruptions() as asked:
+        if workers == 1:
+            _alone(agenda, ledger, execution, asked)
+        else:
+            _pool(agenda, ledger, workers, execution, asked)
+    if asked():
+        raise KeyboardInterrupt
     agenda.ended()
     return agenda
 
@@ -50,65 +57,123 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _compute(spec: Spec, ledger: Ledger, execution: Execution, tell: Listen) -> None:
-    tell(Event("started", spec.id))
-    try:
-        execute(spec, ledger, execution, lambda done, of, loss: tell(Event("epoch", spec.id, done, of, loss)))
-    except InputError as problem:
-        tell(Event("failed", spec.id, message=str(problem)))
-    except Exception:
-        tell(Event("failed", spec.id, message=traceback.format_exc()))
-    else:
-        tell(Event("done", spec.id))
+def _alone(agenda: Agenda, ledger: Ledger, execution: Execution, asked: Stop) -> None:
+    while not asked():
+        spec = agenda.next()
+        if spec is not None:
+            compute(spec, ledger, execution, agenda.told, asked)
+        elif agenda.unfinished:
+            time.sleep(LOOK_AGAIN)  # others on this ledger compute what is left
+        else:
+            return
 
 
-def _pool(agenda: Agenda, ledger: Ledger, workers: int, execution: Execution) -> None:
+@dataclass
+class _Worker:
+    process: SpawnProcess
+    tasks: Queue[Any]
+    run: str | None = None
+
+
+def _pool(agenda: Agenda, ledger: Ledger, workers: int, execution: Execution, asked: Stop) -> None:
     context = multiprocessing.get_context("spawn")  # a forked torch may hang in its thread pool
-    tasks: Queue[Any] = context.Queue()
-    events: Queue[Event] = context.Queue()
-    alone = replace(execution, threads=execution.threads or max(1, cores() // workers))
-    pool = [
-        context.Process(target=_work, args=(tasks, events, str(ledger.folder), alone), daemon=True)
-        for _ in range(workers)
-    ]
-    for worker in pool:
-        worker.start()
-    under_way: set[str] = set()
+    events: Queue[tuple[int, Event]] = context.Queue()
+    shared_out = replace(execution, threads=execution.threads or max(1, cores() // workers))
+
+    def hired(number: int) -> _Worker:
+        tasks: Queue[Any] = context.Queue()
+        process = context.Process(target=_work, args=(number, tasks, events, str(ledger.folder), shared_out), daemon=True)
+        process.start()
+        return _Worker(process, tasks)
+
+    pool = [hired(number) for number in range(workers)]
+    deaths: dict[str, int] = {}
     try:
-        while True:
-            while len(under_way) < workers and (spec := agenda.next()) is not None:
-                tasks.put(spec.to_json())
-                under_way.add(spec.id)
-            if not under_way:
-                break
+        while not asked():
+            for worker in pool:
+                if worker.run is None and (spec := agenda.next()) is not None:
+                    worker.run = spec.id
+                    worker.tasks.put(spec.to_json())
+            if not agenda.unfinished:
+                return
             try:
-                event = events.get(timeout=1)
+                number, event = events.get(timeout=0.2)
             except queue.Empty:
-                _check_alive(pool)
+                for number, worker in enumerate(pool):
+                    if not worker.process.is_alive():
+                        pool[number] = hired(number)
+                        _mourn(agenda, worker, deaths)
                 continue
             agenda.told(event)
-            if event.kind in ("done", "failed"):
-                under_way.discard(event.run)
+            if event.kind in ENDINGS:
+                pool[number].run = None
     finally:
-        for worker in pool:
-            worker.terminate()  # a run is published by one rename, so nothing half-written can stay behind under its name
-        for worker in pool:
-            worker.join()
+        _dismiss(pool)
 
 
-def _check_alive(pool: Sequence[SpawnProcess]) -> None:
+def _mourn(agenda: Agenda, worker: _Worker, deaths: dict[str, int]) -> None:
+    """A worker died. Its run goes on elsewhere from its last checkpoint, unless it seems to kill whoever computes it."""
+    if worker.run is None:
+        return
+    deaths[worker.run] = deaths.get(worker.run, 0) + 1
+    if deaths[worker.run] < ATTEMPTS:
+        agenda.lost(worker.run)
+        return
+    code = worker.process.exitcode
+    why = f"{ATTEMPTS} workers died on it, the last with code {code} (out of memory?); try fewer --workers"
+    agenda.told(Event("failed", worker.run, message=why))
+
+
+def _dismiss(pool: Sequence[_Worker]) -> None:
+    """Ask the workers to save and leave; whoever takes too long is ended. What is published is whole in any case."""
     for worker in pool:
-        if not worker.is_alive():
-            raise InputError(
-                f"a worker process ended with code {worker.exitcode}",
-                where="local executor",
-                mend="It may have run out of memory: try fewer --workers; the same command goes on where this stopped",
-                state="Finished runs are kept.",
-            )
+        worker.process.terminate()
+    deadline = time.monotonic() + GRACE
+    for worker in pool:
+        worker.process.join(max(0.0, deadline - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
 
 
-def _work(tasks: Queue[Any], events: Queue[Event], folder: str, execution: Execution) -> None:
+def _work(number: int, tasks: Queue[Any], events: Queue[tuple[int, Event]], folder: str, execution: Execution) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    ledger = Ledger(folder)
-    while True:
-        _compute(Spec.from_json(tasks.get()), ledger, execution, events.put)
+    asked = [False]
+
+    def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if not busy[0]:
+            raise SystemExit
+        asked[0] = True
+
+    busy = [False]
+    signal.signal(signal.SIGTERM, leave)
+    ledger, parent = Ledger(folder), os.getppid()
+    while not asked[0] and os.getppid() == parent:
+        try:
+            document = tasks.get(timeout=5)
+        except queue.Empty:  # a look at whether the parent is still there
+            continue
+        busy[0] = True
+        compute(Spec.from_json(document), ledger, execution, lambda event: events.put((number, event)), lambda: asked[0])
+        busy[0] = False
+
+
+@contextmanager
+def _interruptions() -> Iterator[Stop]:
+    """Whether Ctrl-C was pressed, while this is open. A second one ends the program at once."""
+    asked = [False]
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if asked[0]:
+            signal.default_int_handler(number, frame)
+        asked[0] = True
+
+    try:
+        before = signal.signal(signal.SIGINT, note)
+    except ValueError:  # not in the main thread: nobody presses keys there
+        yield lambda: False
+        return
+    try:
+        yield lambda: asked[0]
+    finally:
+        signal.signal(signal.SIGINT, before)
