@@ -11,5 +11,5 @@ names = sys.argv[1:] or sorted(
 sys.path.insert(0, str(HERE))
 for name in names:
     print(f"== {name}", flush=True)
-    sys.argv = [name]
+    sys.argv = [name]  # each with its own defaults
     runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")

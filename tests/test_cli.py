@@ -1,17 +1,21 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from dissensus import claims
 from dissensus.cli import cli, main
 from dissensus.cli.experiments import parse_seeds
 from dissensus.display import Display
 from dissensus.errors import InputError
+from dissensus.ledger import Ledger
+from dissensus.stage import Stage
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def example(tmp_path_factory):
     return folder
 
 
-def test_help_imports_no_torch_and_comes_at_once():
+def test_help_imports_nothing_heavy():
     program = """
 import sys
 from dissensus.cli import main
@@ -48,16 +52,11 @@ try:
     main()
 except SystemExit:
     pass
-print("torch" in sys.modules, "numpy" in sys.modules)
+print([name for name in ("torch", "numpy", "scipy", "sklearn", "pyarrow", "rich", "jinja2") if name in sys.modules])
 """
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - start)
-    assert ended.stdout.strip().endswith("False False")
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip().endswith("[]")
     assert "dissensus demo" in ended.stdout
-    assert min(seconds) < 0.3
 
 
 def commands(group=cli, path=()):
@@ -72,8 +71,8 @@ def test_every_command_has_help_and_those_with_arguments_an_example(run, command
     code, out, _ = run(*command, "--help")
     assert code == 0
     assert out.startswith(f"Usage: dissensus {' '.join(command)}")
-    if command[0] not in ("recipes", "data"):
-        assert "Example" in out
+    if command != ("recipes",):
+        assert "Example" in out + run(command[0], "--help")[1]
 
 
 def test_the_example_can_be_inspected_fitted_predicted_and_scored(run, example, tmp_path):
@@ -311,3 +310,83 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(run, tmp_path, monk
     assert finished >= 1
     _, _, err = run(*arguments)
     assert f"{finished} of them finished before" in err
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """A finished smoke run of one seed."""
+    folder = tmp_path_factory.mktemp("smoke") / "o"
+    options = ["--scale", "smoke", "--seeds", "1", "--workers", "1", "--threads", "1", "--log", "tensorboard"]
+    cli(["run", "demo", *options, "--out", str(folder)], standalone_mode=False)
+    return folder
+
+
+def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(run, tmp_path, smoke):
+    code, out, _ = run("run", "demo", "--scale", "smoke", "--out", tmp_path / "o", "--dry-run")
+    assert code == 0
+    assert "0 runs are done, 30 remain" in out
+    assert "FLOPs" in out
+    assert not (tmp_path / "o").exists()
+    code, out, _ = run("run", "demo", "--scale", "smoke", "--out", smoke, "--dry-run")
+    assert "15 runs are done, 15 remain" in out
+    assert "about" in out
+
+
+def test_finished_runs_are_listed_shown_verified_and_removed(run, smoke, tmp_path):
+    shutil.copytree(smoke, tmp_path / "o")
+    code, out, _ = run("runs", "ls", tmp_path / "o")
+    assert code == 0
+    assert len(out.splitlines()) == 15
+    assert "digits: majority × soft × mixup" in out
+    run_id = out.split()[0]
+    _, out, _ = run("runs", "ls", tmp_path / "o", "--json")
+    assert len(json.loads(out)) == 15
+    _, out, _ = run("runs", "show", tmp_path / "o", run_id[:6])
+    assert json.loads(out)["id"] == run_id
+    assert run("runs", "verify", tmp_path / "o")[0] == 0
+    record = tmp_path / "o" / "runs" / run_id / "run.json"
+    record.write_text(record.read_text().replace("0.", "1.", 1))
+    code, out, _ = run("runs", "verify", tmp_path / "o")
+    assert code == 1
+    assert f"{run_id}: run.json is not what was written" in out
+    assert run("runs", "rm", tmp_path / "o", run_id)[0] == 0
+    assert run("runs", "verify", tmp_path / "o")[0] == 0
+    code, _, err = run("runs", "show", tmp_path / "o", run_id)
+    assert code == 2
+    assert "no run" in err
+    assert run("runs", "ls", tmp_path / "nowhere")[0] == 2
+
+
+def test_watching_tells_what_is_done_under_way_and_failed(run, smoke, tmp_path):
+    shutil.copytree(smoke, tmp_path / "o")
+    assert "15/15 runs are done, 0 under way" in run("watch", tmp_path / "o", "--once")[1]
+    ledger = Ledger(tmp_path / "o" / "runs")
+    first, second = ledger.ids()[:2]
+    for run_id in (first, second):
+        ledger.remove(run_id)
+        ledger.work(run_id).mkdir(parents=True)
+    (ledger.work(second) / "error.txt").write_text("Traceback\nValueError: why")
+    with claims.take(ledger.work(first) / "claim"):
+        (ledger.work(first) / "progress.json").write_text('{"epoch": 1, "epochs": 2, "loss": 0.5}')
+        _, out, _ = run("watch", tmp_path / "o", "--once")
+    assert "13/15 runs are done, 1 under way, 1 failed" in out
+    assert "ValueError: why" in out
+
+
+def test_curves_are_written_for_tensorboard(smoke):
+    files = list((smoke / "tensorboard").rglob("events.out.tfevents.*"))
+    assert len(files) == 15
+    accumulator = EventAccumulator(str(files[0].parent)).Reload()
+    assert {"train_loss", "soft_nll", "accuracy"} <= set(accumulator.Tags()["scalars"])
+    assert [event.step for event in accumulator.Scalars("soft_nll")] == [1, 2]
+
+
+def test_a_failing_run_gives_exit_code_1_and_a_report_of_the_rest(run, tmp_path, monkeypatch):
+    real = Stage.of
+    monkeypatch.setattr(Stage, "of", lambda spec: 1 / 0 if spec.settings["target"]["name"] == "smoothed" else real(spec))
+    options = ["--scale", "smoke", "--seeds", "1", "--workers", "1", "--threads", "1"]
+    code, _, err = run("run", "demo", *options, "--out", tmp_path / "o")
+    assert code == 1
+    assert "2 runs failed" in err
+    assert "ZeroDivisionError" in err
+    assert "not finished" in (tmp_path / "o" / "report.html").read_text()

@@ -43,6 +43,8 @@ class Claim:
         self._heart.join()
         if _owner(self.file) == self.owner:  # it may have been taken over while we slept
             self.file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.file.parent.rmdir()  # where nothing else was left in it
 
     def _beat(self) -> None:
         while not self._ended.wait(HEARTBEAT):
@@ -53,7 +55,6 @@ class Claim:
 
 def take(file: Path, patience: float = PATIENCE) -> Claim | None:
     """The claim, or None while somebody else holds it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     owner = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "claim": uuid.uuid4().hex})
     if _create(file, owner):
         return Claim(file, owner)
@@ -79,12 +80,17 @@ def is_held(file: Path, patience: float = PATIENCE) -> bool:
 
 
 def _create(file: Path, owner: str) -> bool:
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(owner)
-    except FileExistsError:
-        return False
-    return True
+    for _ in range(100):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with file.open("x", encoding="utf-8") as stream:
+                stream.write(owner)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:  # its last owner removed the empty folder at this very moment
+            continue
+        return True
+    return False
 
 
 def _owner(file: Path) -> str | None:

@@ -13,14 +13,18 @@ from torch import Tensor
 from dissensus.errors import InputError
 from dissensus.votes import Votes, check_shares
 
+Text = str | tuple[str, str]
+"""What people read of an item: a text, or a pair of texts (premise and hypothesis)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """Rows aligned by id: inputs, and what is known of their labels.
 
-    `x` is uint8 [N, C, H, W] for images, float32 [N, D] for features, or None where only labels matter. What people said
-    is `votes`, or `probs` where only their shares are known. `truth` is the distribution a simulated crowd was drawn
-    from. `notes` are sentences that every report of these data must carry (a partial download, a simulated crowd).
+    `x` is uint8 [N, C, H, W] for images, float32 [N, D] for features, or None where only labels matter. `texts` are what
+    people read, where they read: an encoder makes `x` of them. What people said is `votes`, or `probs` where only their
+    shares are known. `truth` is the distribution a simulated crowd was drawn from. `notes` are sentences that every
+    report of these data must carry (a partial download, a simulated crowd, where features come from).
     """
 
     name: str
@@ -32,10 +36,12 @@ class Data:
     gold: Tensor | None = None
     truth: Tensor | None = None
     notes: tuple[str, ...] = field(default=())
+    texts: tuple[Text, ...] | None = None
 
     def __post_init__(self) -> None:
         n, k = len(self.ids), len(self.classes)
-        for name, rows in (("x", self.x), ("probs", self.probs), ("gold", self.gold), ("truth", self.truth)):
+        for name in ("x", "texts", "probs", "gold", "truth"):
+            rows = getattr(self, name)
             if rows is not None and len(rows) != n:
                 raise InputError(f"{name} has {len(rows)} rows but there are {n} ids", where=self.name, state="")
         if self.votes is not None and (self.votes.items != self.ids or self.votes.classes != self.classes):
@@ -88,6 +94,8 @@ class Data:
     def digest(self) -> str:
         """Of the content, not of the file it came from."""
         sha = hashlib.sha256(repr((self.name, self.classes, self.ids)).encode())
+        if self.texts is not None:
+            sha.update(repr(self.texts).encode())
         parts = {"x": self.x, "probs": self.probs, "gold": self.gold, "truth": self.truth}
         if self.votes is not None:
             parts["item"], parts["label"] = (

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
+from dissensus import claims
 from dissensus.executors import Event
+from dissensus.forecast import duration
+from dissensus.ledger import Ledger
+
+MOST_SHOWN = 12
+
+
+@dataclass
+class Doing:
+    """A run under way."""
+
+    epoch: int = 0
+    epochs: int = 0
+    loss: float = float("nan")
+
+    @property
+    def share(self) -> float:
+        """How much of it is done."""
+        return self.epoch / self.epochs if self.epochs else 0.0
 
 
 class Display:
-    """A live display of executor events; on a terminal a bar, elsewhere a line every `quiet_every` seconds.
+    """A live display of executor events; on a terminal a table, elsewhere a line every `quiet_every` seconds.
 
     `labels` are the names of runs as people know them ("Soft, seed 3").
     """
@@ -21,77 +45,111 @@ class Display:
     def __init__(self, labels: Mapping[str, str], console: Console | None = None, quiet_every: float = 10.0) -> None:
         self._labels, self._console = labels, console or Console(stderr=True)
         self._quiet_every = quiet_every
-        self._total, self._kept, self._ended, self._failed = len(labels), 0, 0, 0
-        self._share: dict[str, float] = {}  # of each run under way, how much is done
+        self._total, self._kept, self._computed, self._failed = len(labels), 0, 0, 0
+        self._doing: dict[str, Doing] = {}
         self._said = self._started = time.monotonic()
-        self._progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[doing]}"),
-            TimeElapsedColumn(),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            transient=True,
-        )
-        self._task: TaskID = self._progress.add_task("runs", total=self._total, doing="")
+        self._live = Live(get_renderable=self._render, console=self._console, transient=True, refresh_per_second=4)
 
     def __enter__(self) -> Display:
-        self._progress.start()
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        self._live.stop()
 
     def __call__(self, event: Event) -> None:
         """Take note of one event."""
+        if event.kind == "started":
+            self._doing[event.run] = Doing()
+        elif event.kind == "epoch":
+            self._doing[event.run] = Doing(event.epoch, event.epochs, event.loss)
+        else:
+            self._doing.pop(event.run, None)
         if event.kind == "kept":
             self._kept += 1
-        elif event.kind == "epoch":
-            self._share[event.run] = event.epoch / event.epochs
-        elif event.kind in ("done", "failed", "blocked"):
-            self._share.pop(event.run, None)
-            self._ended += 1
-        if event.kind in ("failed", "blocked"):
+        elif event.kind == "done":
+            self._computed += 1
+        elif event.kind in ("failed", "blocked", "full"):
             self._failed += 1
-            self._console.print(f"{event.kind}: {self._name(event.run)}\n{event.message}", style="red", markup=False)
-        self._show(event)
+            what = "the disk is full" if event.kind == "full" else event.kind
+            name = self._labels.get(event.run, event.run)
+            self._console.print(f"{what}: {name}\n{event.message}", style="red", markup=False, highlight=False)
+        self._say()
 
-    def _name(self, run: str) -> str:
-        return self._labels.get(run, run)
+    @property
+    def _ended(self) -> int:
+        return self._kept + self._computed + self._failed
 
-    def _show(self, event: Event) -> None:
-        doing = self._left()
-        if event.kind == "epoch":
-            doing = f"{self._name(event.run)}: epoch {event.epoch}/{event.epochs}, loss {event.loss:.3f} · {doing}"
-        self._progress.update(self._task, completed=self._kept + self._ended, doing=doing)
+    def _say(self) -> None:
         now = time.monotonic()
-        if not self._console.is_terminal and (now - self._said > self._quiet_every or self._finished()):
+        if not self._console.is_terminal and (now - self._said > self._quiet_every or self._ended == self._total):
             self._said = now
-            self._console.print(
-                f"{self._kept + self._ended}/{self._total} runs · {doing}", markup=False, highlight=False, soft_wrap=True
-            )
+            self._console.print(self._line(), markup=False, highlight=False, soft_wrap=True)
 
-    def _finished(self) -> bool:
-        return self._kept + self._ended == self._total
+    def _line(self) -> str:
+        return f"{self._ended}/{self._total} runs · {self._left()}"
 
     def _left(self) -> str:
         """Time left, from the speed so far: what is under way counts by its share."""
-        done = self._ended + sum(self._share.values())
-        if self._finished():
-            return f"{self._kept} from before, {self._ended - self._failed} computed" + (
-                f", {self._failed} failed" if self._failed else ""
-            )
+        if self._ended == self._total:
+            failed = f", {self._failed} failed" if self._failed else ""
+            return f"{self._kept} from before, {self._computed} computed{failed}"
+        done = self._computed + sum(one.share for one in self._doing.values())
         if done < 0.2:
             return "time left: not known yet"
-        left = (time.monotonic() - self._started) / done * (self._total - self._kept - done)
-        return f"about {_duration(left)} left"
+        left = (time.monotonic() - self._started) / done * (self._total - self._kept - self._failed - done)
+        return f"about {duration(left)} left"
+
+    def _render(self) -> RenderableType:
+        bar = ProgressBar(total=max(1, self._total), completed=self._ended, width=40)
+        return Group(Text(self._line()), bar, doing_table({self._labels.get(r, r): d for r, d in self._doing.items()}))
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+def doing_table(doing: Mapping[str, Doing]) -> Table:
+    """One row a run under way: epoch, loss, share done."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("run", "epoch", "loss", ""):
+        table.add_column(name, no_wrap=True)
+    for label, one in list(doing.items())[:MOST_SHOWN]:
+        bar = ProgressBar(total=1.0, completed=one.share, width=16)
+        table.add_row(label, f"{one.epoch}/{one.epochs}", f"{one.loss:.4f}", bar)
+    if len(doing) > MOST_SHOWN:
+        table.add_row(f"and {len(doing) - MOST_SHOWN} more", "", "", "")
+    return table
+
+
+@dataclass(frozen=True)
+class Survey:
+    """An experiment as its ledger shows it, from another terminal or another machine."""
+
+    done: int
+    total: int
+    doing: Mapping[str, Doing]
+    failed: Mapping[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        return f"{self.done}/{self.total} runs are done, {len(self.doing)} under way{failed}"
+
+
+def survey(labels: Mapping[str, str], ledger: Ledger) -> Survey:
+    """What of these runs is done, under way (somebody holds its claim) or failed."""
+    finished = set(ledger.ids())
+    doing, failed = {}, {}
+    for run, label in labels.items():
+        work = ledger.work(run)
+        if run in finished or not work.is_dir():
+            continue
+        if claims.is_held(work / "claim"):
+            try:
+                doing[label] = Doing(**json.loads((work / "progress.json").read_text(encoding="utf-8")))
+            except (FileNotFoundError, ValueError):  # just begun, or being written at this moment
+                doing[label] = Doing()
+        elif (work / "error.txt").is_file():
+            failed[label] = (work / "error.txt").read_text(encoding="utf-8")
+    return Survey(len(finished & set(labels)), len(labels), doing, failed)

@@ -13,15 +13,21 @@ from torch import Tensor, nn
 from dissensus import calibrate, metrics
 from dissensus.data import Data
 from dissensus.datasets.images import to_float
+from dissensus.distributed import ALONE, Group
 from dissensus.predictions import Predictions, concatenate
 from dissensus.runs import Json
 
 
 @torch.no_grad()
-def predict(model: nn.Module, x: Tensor, batch: int = 500) -> Predictions:
-    """What the model says of each item, in eval mode, batch by batch; the result is on the CPU."""
+def predict(model: nn.Module, x: Tensor, batch: int = 500, group: Group = ALONE) -> Predictions:
+    """What the model says of each item, in eval mode, batch by batch; the result is on the CPU.
+
+    The processes of a group share the items out, each item to one of them, and all get the whole result.
+    """
     model.eval()
-    return concatenate([model.predict(to_float(part)).cpu() for part in torch.split(x, batch)])  # type: ignore[operator]
+    mine = torch.split(x[group.part(len(x))], batch)
+    parts = [model.predict(to_float(part)).cpu() for part in mine if len(part)]  # type: ignore[operator]
+    return concatenate([part for of_rank in group.gathered(parts) for part in of_rank])  # type: ignore[attr-defined]
 
 
 def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int) -> tuple[Json, Json]:

@@ -129,6 +129,7 @@ class Ledger:
         with self._drafted(run_id) as draft:
             for name, content in files.items():
                 (draft / name).write_bytes(content)
+        shutil.rmtree(self.work(run_id), ignore_errors=True)
 
     @contextmanager
     def _drafted(self, run_id: str) -> Iterator[Path]:

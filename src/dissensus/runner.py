@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dissensus import analyses, checkpoints, evaluate, metrics, train
+from dissensus.distributed import ALONE, Group
 from dissensus.ledger import Arrays, Ledger
 from dissensus.models.flops import training_flops
 from dissensus.runs import Json, Run, Spec
@@ -60,24 +61,27 @@ def execute(
     execution: Execution = Execution(),  # noqa: B008 - frozen
     progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
     stop: Stop = lambda: False,
+    group: Group = ALONE,
 ) -> Run:
     """The run of a spec: read from the ledger where it is finished, else computed and published there.
 
     Training goes on from the run's checkpoint where there is one. Asked to `stop`, it saves itself after the step and
-    raises InterruptedRunError.
+    raises InterruptedRunError. The processes of a group call this together with the same spec and ledger.
     """
-    if spec.id in ledger:
+    if group.told(spec.id in ledger):
         return ledger.read(spec.id)
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
     started = time.perf_counter()
     if spec.kind == "train":
-        outcome = _train(spec, ledger, execution, progress, stop)
+        outcome = _train(spec, ledger, execution, progress, stop, group)
     else:
         outcome = _Outcome(*analyses.compute(spec, ledger))
     provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
     run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
-    ledger.publish(run, outcome.arrays, outcome.weights)
+    if group.leads:
+        ledger.publish(run, outcome.arrays, outcome.weights)
+    group.told(None)  # nobody goes on before the run is published
     return run
 
 
@@ -86,7 +90,7 @@ def versions() -> Json:
     return {
         "dissensus": importlib.metadata.version("dissensus"),
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),  # it is of a class of its own, which a checkpoint cannot hold
         "numpy": np.__version__,
         "threads": torch.get_num_threads(),
     }
@@ -102,7 +106,7 @@ class _Outcome:
     how: Json = field(default_factory=dict)
 
 
-def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress, stop: Stop) -> _Outcome:
+def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress, stop: Stop, group: Group) -> _Outcome:
     stage = Stage.of(spec)
     recipe, data, seed = stage.recipe, stage.data, stage.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -110,10 +114,10 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress,
     model = stage.model().to(device)
     x = stage.x(stage.train).to(device)
     flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
-    how = _how(execution, x, flops, device)
+    how = {**_how(execution, x, flops, device), **({"processes": group.world} if group.world > 1 else {})}
     if how["channels_last"]:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    watch = _Watch(model, stage, ledger, device, progress)
+    watch = _Watch(model, stage, ledger, device, progress, group)
     saver = _Saver(ledger.work(spec.id) / "checkpoint", model, watch, {**versions(), **how}, execution, stop)
     train.fit(
         model,
@@ -124,15 +128,16 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress,
         seed=seed,
         observe=watch,
         state=saver.restored(),
-        pause=saver,
+        pause=saver if group.leads else lambda snapshot: None,  # noqa: ARG005
         compiled=how["compiled"],
+        group=group,
     )
     weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **watch.best}
     scores, temperatures = {}, {}
     arrays: dict[str, Arrays] = {}
     for checkpoint, state in weights.items():
         model.load_state_dict(state)
-        predictions = evaluate.predict(model, stage.x(stage.held_out).to(device))
+        predictions = evaluate.predict(model, stage.x(stage.held_out).to(device), group=group)
         scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, stage.held_out, seed)
         name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
         arrays[name] = evaluate.record(predictions, data, stage.held_out)
@@ -157,8 +162,10 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress,
 class _Watch:
     """After each epoch: the curve on the evaluation items, the loss on the validation items, the best weights so far."""
 
-    def __init__(self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress) -> None:
-        self.model, self.stage, self.progress = model, stage, progress
+    def __init__(
+        self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress, group: Group
+    ) -> None:
+        self.model, self.stage, self.progress, self.group = model, stage, progress, group
         self.curve: dict[str, list[float | None]] = {"train_loss": [], "soft_nll": [], "accuracy": []}
         self.best: dict[str, dict[str, Tensor]] = {}
         self.best_epoch: int | None = None
@@ -170,7 +177,7 @@ class _Watch:
             self._validation = stage.x(stage.validation).to(device), stage.target(stage.validation, ledger)
 
     def __call__(self, epoch: int, loss: float) -> float | None:
-        log_probs = evaluate.predict(self.model, self._x).log_probs
+        log_probs = evaluate.predict(self.model, self._x, group=self.group).log_probs
         soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
         accuracy = float((log_probs.argmax(1) == self._labels).double().mean())
         self._note(train_loss=loss, soft_nll=soft_nll, accuracy=accuracy)

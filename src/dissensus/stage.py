@@ -77,7 +77,7 @@ class Stage:
     def model(self) -> nn.Module:
         """The network at its initial weights, a function of the seed alone."""
         x = self.x(self.train)
-        mean, std = published_moments(self.data.name) or moments(x)
+        mean, std = published_moments(self.data.name, x) or moments(x)
         with random.seeded(self.seed, "init"):
             return self.recipe.model.build(tuple(x.shape[1:]), len(self.data.classes), mean, std)
 
@@ -89,9 +89,11 @@ def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
     return model.eval()
 
 
-def published_moments(name: str) -> tuple[Tensor, Tensor] | None:
+def published_moments(name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
     """The mean and std of each channel that every paper on these images uses, where there are such."""
-    return (torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)) if name.startswith("cifar10") else None
+    if x.ndim != 4 or not name.startswith("cifar10"):
+        return None
+    return torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
 
 
 def own_loss(model: nn.Module, x: Tensor, target: Target) -> float:

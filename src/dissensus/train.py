@@ -20,13 +20,12 @@ from torch.optim import Optimizer
 from dissensus import random
 from dissensus.datasets.images import Augment, NoAugment, to_float
 from dissensus.delivery import Labels
+from dissensus.distributed import ALONE, Group, Loss
 from dissensus.errors import InputError
 from dissensus.mixing import Mixing, Unmixed
 from dissensus.optim import EarlyStopping, OptimiserRule, Plateau, Schedule
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 Observe = Callable[[int, float], float | None]
 """(epoch, mean training loss) -> the loss that plateau and stopping watch, or None where nothing is watched."""
@@ -81,6 +80,7 @@ def fit(
     state: State | None = None,
     pause: Pause = lambda snapshot: None,  # noqa: ARG005
     compiled: bool = False,
+    group: Group = ALONE,
 ) -> State:
     """Train `model` in place on `x` [N, …], which is on the model's device; go on from `state` where one is given.
 
@@ -88,7 +88,8 @@ def fit(
     is compiled, so the module stays the plain one.
     """
     state = state or State()
-    loss_of: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
+    loss: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
+    loss_of = group.joined(model, loss)
     optimiser = settings.optimiser.build(model.parameters())
     if state.optimiser is not None:
         optimiser.load_state_dict(state.optimiser)
@@ -99,8 +100,9 @@ def fit(
 
     while state.epoch < settings.epochs and not _stopped(settings, state):
         data = x, labels(state.epoch).to(x.device)
-        loss = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot))
-        watched = observe(state.epoch, loss)
+        mean = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot), group)
+        group.agree(model)
+        watched = observe(state.epoch, mean)
         if watched is not None:
             state.watched.append(watched)
         state.epoch, state.step, state.total = state.epoch + 1, 0, None
@@ -119,6 +121,7 @@ def _epoch(
     classes: int,
     seed: int,
     after_each: Callable[[], None],
+    group: Group,
 ) -> float:
     """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
     model.train()
@@ -135,11 +138,11 @@ def _epoch(
     if settings.precision != "float32":
         cast = torch.autocast(device.type, PRECISIONS[settings.precision])
     total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
-    with _dropout_streams(model, seed, epoch) as start_step:
+    with _dropout_streams(model, seed, epoch, group.rank) as start_step:
         for step in range(state.step, len(batches)):
             lr = settings.optimiser.lr * plateau * settings.schedule.factor(epoch + step / len(batches), settings.epochs)
-            for group in optimiser.param_groups:
-                group["lr"] = lr
+            for parameters in optimiser.param_groups:
+                parameters["lr"] = lr
             rows = batches[step]
             inputs, target = x[rows], labels[rows]
             if augments:  # while they are bytes: a quarter of the memory to move
@@ -148,28 +151,33 @@ def _epoch(
             if mixes:
                 draw = random.numpy_generator(seed, "mix", epoch, step)
                 inputs, target = settings.mixing(inputs, target, classes, draw)
+            inputs, target, weight = group.share(inputs, target) if group.world > 1 else (inputs, target, 1.0)
             start_step(step)
             with cast:
                 loss = loss_of(inputs, target)
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             if after_step is not None:
                 after_step(inputs, target)
-            total += loss.detach() * len(rows)
+            total += loss.detach() * (len(rows) * weight / group.world)
             state.step, state.total = step + 1, total
             after_each()
-    return float(total) / len(x)
+    return float(group.total(total.clone())) / len(x)
 
 
 @contextmanager
-def _dropout_streams(model: nn.Module, seed: int, epoch: int) -> Iterator[Callable[[int], object]]:
-    """A function that puts torch's global generator at the start of a step's dropout stream; a no-op without dropout."""
+def _dropout_streams(model: nn.Module, seed: int, epoch: int, rank: int) -> Iterator[Callable[[int], object]]:
+    """A function that puts torch's global generator at the start of a step's dropout stream; a no-op without dropout.
+
+    Every process of a group has masks of its own; the first has those of a process on its own.
+    """
     if not any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in model.modules()):
         yield lambda step: None  # noqa: ARG005
         return
     with random.seeded(seed, "dropout", epoch):  # puts the global generator back afterwards
-        yield lambda step: torch.manual_seed(random.key(seed, "dropout", epoch, step))
+        own = (rank,) if rank else ()
+        yield lambda step: torch.manual_seed(random.key(seed, "dropout", epoch, step, *own))
 
 
 def _stopped(settings: Settings, state: State) -> bool:

@@ -9,8 +9,10 @@ import click
 
 from dissensus import __version__
 from dissensus.cli.data import data
+from dissensus.cli.embed import embed
 from dissensus.cli.experiments import demo, recipes, report, run
 from dissensus.cli.models import example, fit, predict
+from dissensus.cli.runs import runs, watch
 from dissensus.cli.votes import inspect, score
 from dissensus.errors import InputError
 
@@ -31,7 +33,7 @@ def cli() -> None:
     """Learn from people who disagree: votes in, a classifier whose probabilities match what people would say out."""
 
 
-for command in (demo, fit, predict, example, inspect, score, run, recipes, report, data):
+for command in (demo, fit, predict, example, inspect, score, embed, run, recipes, report, runs, watch, data):
     cli.add_command(command)
 
 

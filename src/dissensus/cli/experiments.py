@@ -15,6 +15,8 @@ from dissensus.cli.inputs import writable_folder
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
+    from dissensus.distributed import Group
+    from dissensus.executors import Event, Listen
     from dissensus.experiment import Experiment, Manifest, Plan
 
 MANIFEST = "experiment.json"
@@ -28,6 +30,11 @@ def _execution_options(command: Any) -> Any:
                 "--threads", type=click.IntRange(1), help="Threads of each run (default: the cores, shared out)."
             ),
             click.option("--device", help="cpu, cuda, … (default: a GPU if there is one)."),
+            click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
+            click.option("--address", default="auto", show_default=True, help="Of the Ray cluster: auto or HOST:PORT."),
+            click.option("--gpus", default=0.0, show_default=True, help="GPUs of each run on Ray; a part shares one."),
+            click.option("--log", type=click.Choice(["tensorboard"]), help="Write curves in this format to OUT too."),
+            click.option("--dry-run", is_flag=True, help="Say what would be computed and what it costs, and end."),
             click.option("--baseline", metavar="ROW", help="Test the other rows against this one."),
         )
     ):
@@ -50,7 +57,7 @@ def demo(out: str, scale: str, **execution: Any) -> None:
 
     The same as `dissensus run demo --out demo-report`. Interrupted, it goes on where it stopped.
     """
-    _run("demo", scale, None, out, None, **execution)
+    _run_in_group("demo", scale, None, out, None, **execution)
 
 
 @click.command(
@@ -59,6 +66,8 @@ Examples:
   dissensus run demo --scale smoke --out try
   dissensus run demo --seeds 10 --out ten-seeds        the first ten seeds, 0 to 9
   dissensus run demo --seeds 0-4,7 --out some-seeds    these seeds
+  dissensus run demo --dry-run --out try               what it would cost
+  dissensus run demo --engine ray --address auto --out on-a-cluster
 """,
 )
 @click.argument("recipe")
@@ -70,8 +79,11 @@ Examples:
 )
 @_execution_options
 def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, **execution: Any) -> None:
-    """Run a RECIPE and write its report. Finished runs are kept: the same command goes on where it was interrupted."""
-    _run(recipe, scale, seeds, out, ledger, **execution)
+    """Run a RECIPE and write its report. Finished runs are kept: the same command goes on where it was interrupted.
+
+    Started by `torchrun -m dissensus run …`, all processes compute each run together.
+    """
+    _run_in_group(recipe, scale, seeds, out, ledger, **execution)
 
 
 @click.command()
@@ -101,18 +113,30 @@ Examples:
 @click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: DIR/runs).")
 def report(folder: str, baseline: str | None, ledger: str | None) -> None:
     """Make the report in DIR anew from its finished runs."""
+    _write_report(_against(read_manifest(folder), baseline), Path(folder), ledger)
+
+
+def read_manifest(folder: str) -> Manifest:
+    """What `run` wrote beside its ledger."""
     from dissensus.experiment import Manifest
 
     file = Path(folder) / MANIFEST
     try:
-        manifest = Manifest.from_json(json.loads(file.read_text(encoding="utf-8")))
+        return Manifest.from_json(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise InputError("no experiment was run here", where=str(file), mend="Start one with `dissensus run`") from None
     except (ValueError, KeyError, TypeError) as problem:
         raise InputError(
             f"the file is damaged ({problem})", where=str(file), mend="Run the recipe again: its runs are kept"
         ) from None
-    _write_report(_against(manifest, baseline), Path(folder), ledger)
+
+
+def _run_in_group(*arguments: Any, **options: Any) -> None:
+    """Alone, or with the other processes that `torchrun` started."""
+    from dissensus import distributed
+
+    with distributed.from_environment() as group:
+        _run(*arguments, group=group, **options)
 
 
 def _run(
@@ -125,44 +149,76 @@ def _run(
     workers: int | None,
     threads: int | None,
     device: str | None,
+    engine: str,
+    address: str,
+    gpus: float,
+    log: str | None,
+    dry_run: bool,
     baseline: str | None,
+    group: Group,
 ) -> None:
     from dissensus import datasets
     from dissensus.display import Display
     from dissensus.executors import local
     from dissensus.experiment import plan
+    from dissensus.forecast import forecast
     from dissensus.ledger import Ledger
     from dissensus.recipes import find
     from dissensus.runner import Execution
+    from dissensus.tracking import TensorBoard
 
     experiment = _with_seeds(find(recipe, scale), seeds)
-    folder = writable_folder(out)
     planned = plan(experiment, datasets.load, _command())
-    manifest = _against(planned.manifest, baseline)
-    document = json.dumps(manifest.to_json(), indent=1, ensure_ascii=False)
-    (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
-    runs = Ledger(ledger or folder / "runs")
-    click.echo(_announcement(planned, runs.folder), err=True)
+    manifest, labels = _against(planned.manifest, baseline), labels_of(planned.manifest)
+    runs = Ledger(ledger or Path(out) / "runs")
+    at_a_time = workers or local.cores()
+    if dry_run:
+        click.echo(f"{manifest.title} ({manifest.name}, {manifest.scale} scale)")
+        click.echo(forecast(planned.specs, runs).sentence(at_a_time))
+        return
+    folder = writable_folder(out)
+    if group.leads:
+        document = json.dumps(manifest.to_json(), indent=1, ensure_ascii=False)
+        (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
+        click.echo(_announcement(planned, runs.folder), err=True)
+    execution = Execution(device=device, threads=threads)
     try:
-        with Display(_labels(planned.manifest)) as display:
-            ended = local.run_all(
-                planned.specs,
-                runs,
-                workers=workers or local.cores(),
-                execution=Execution(device=device, threads=threads),
-                listen=display,
-            )
+        with Display(labels) as display:
+            listeners: list[Listen] = [display]
+            if log:
+                listeners.append(TensorBoard(folder / "tensorboard", labels, runs))
+
+            def listen(event: Event) -> None:
+                for one in listeners:
+                    one(event)
+
+            if group.world > 1:
+                ended = local.run_together(planned.specs, runs, group, execution=execution, listen=listen)
+            elif engine == "ray":
+                from dissensus.executors import ray
+
+                cpus = float(threads or 1)
+                ended = ray.run_all(
+                    planned.specs, runs, address=address, cpus=cpus, gpus=gpus, execution=execution, listen=listen
+                )
+            else:
+                ended = local.run_all(planned.specs, runs, workers=at_a_time, execution=execution, listen=listen)
     except KeyboardInterrupt:
         click.echo(
-            f"\nInterrupted. Finished runs are kept in {runs.folder}; the same command goes on from there.", err=True
-        )
-        sys.exit(130)
-    _write_report(manifest, folder, ledger)
-    if ended.failed or ended.blocked:
-        click.echo(
-            f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start: the report leaves them out.",
+            f"\nInterrupted. Finished runs are kept in {runs.folder}, and those under way have saved themselves; "
+            "the same command goes on from there.",
             err=True,
         )
+        sys.exit(130)
+    if not group.leads:
+        return
+    if ended.full:
+        click.echo(ended.full, err=True)
+        sys.exit(2)
+    _write_report(manifest, folder, ledger)
+    if ended.failed or ended.blocked:
+        lost = f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start"
+        click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.folder}/.work/*/error.txt.", err=True)
         sys.exit(1)
 
 
@@ -210,7 +266,8 @@ def _command() -> str:
     return shlex.join(["dissensus", *sys.argv[1:]])
 
 
-def _labels(manifest: Manifest) -> dict[str, str]:
+def labels_of(manifest: Manifest) -> dict[str, str]:
+    """The names of runs as people know them."""
     several = len(manifest.tables) > 1
     return {
         run: f"{table.title}: {row.label}, seed {seed}" if several else f"{row.label}, seed {seed}"

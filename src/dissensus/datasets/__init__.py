@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.data import Data
-from dissensus.datasets import cifar10, cifar10h, digits
+from dissensus.datasets import chaosnli, cifar10, cifar10h, cifar10h_hard, digits, popquorn
 from dissensus.datasets.catalogue import Entry, Status, data_root
 from dissensus.datasets.download import Progress, fetch
+from dissensus.datasets.features import attach
 from dissensus.errors import InputError
 
 __all__ = ["DATASETS", "Entry", "Status", "catalogue", "data_root", "entry", "get", "load"]
 
-DATASETS = {entry.name: entry for entry in (digits.ENTRY, cifar10.ENTRY, cifar10h.ENTRY)}
+_MEMBERS = (digits.ENTRY, cifar10.ENTRY, cifar10h.ENTRY, cifar10h_hard.ENTRY, chaosnli.ENTRY, popquorn.ENTRY)
+DATASETS = {member.name: member for member in _MEMBERS}
 
 
 def entry(name: str) -> Entry:
@@ -25,8 +27,10 @@ def entry(name: str) -> Entry:
     return DATASETS[name]
 
 
-def load(name: str, **options: Any) -> Data:
+def load(name: str, *, features: str | None = None, **options: Any) -> Data:
     """A data set, read from the data folder; options are those of its own `load`.
+
+    `features` names an encoder, whose features (`dissensus embed`) then take the place of images or texts as `x`.
 
     >>> data = load("digits", votes=10)
     >>> data.x.shape, len(data.votes)
@@ -37,9 +41,13 @@ def load(name: str, **options: Any) -> Data:
     for option in options:
         if option not in known:
             raise InputError(
-                f"{name} has no option {option!r}", where="data set", mend=f"It has {', '.join(known)}", state=""
+                f"{name} has no option {option!r}",
+                where="data set",
+                mend=f"It has {', '.join([*known, 'features'])}",
+                state="",
             )
-    return loader(**options)
+    data = loader(**options)
+    return data if features is None else attach(data, features, options.get("root"))
 
 
 def catalogue(root: Path | None = None) -> list[Status]:

@@ -10,21 +10,18 @@ import os
 import queue
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
 from types import FrameType
 from typing import Any
 
-from dissensus.executors import ENDINGS, LOOK_AGAIN, Agenda, Event, Listen, compute
+from dissensus.distributed import Group
+from dissensus.executors import ATTEMPTS, ENDINGS, GRACE, LOOK_AGAIN, Agenda, Event, Listen, compute, interruptions
 from dissensus.ledger import Ledger
-from dissensus.runner import Execution, Stop
+from dissensus.runner import Execution, Stop, execute
 from dissensus.runs import Spec
-
-ATTEMPTS = 3  # how often a run may lose its worker (out of memory, killed) before it counts as failed
-GRACE = 30.0  # seconds for workers to finish their step and save, when asked to stop
 
 
 def run_all(
@@ -41,7 +38,7 @@ def run_all(
     second Ctrl-C does not wait. Several of these, here or on other machines, may share a ledger.
     """
     agenda = Agenda(specs, ledger, listen)
-    with _interruptions() as asked:
+    with interruptions() as asked:
         if workers == 1:
             _alone(agenda, ledger, execution, asked)
         else:
@@ -49,6 +46,26 @@ def run_all(
     if asked():
         raise KeyboardInterrupt
     agenda.ended()
+    return agenda
+
+
+def run_together(
+    specs: Sequence[Spec],
+    ledger: Ledger,
+    group: Group,
+    *,
+    execution: Execution = Execution(),  # noqa: B008 - frozen
+    listen: Listen = lambda event: None,  # noqa: ARG005
+) -> Agenda:
+    """One run after another, each by all processes of a group (`torchrun`). The first failure ends it: all must agree."""
+    tell: Listen = listen if group.leads else lambda event: None  # noqa: ARG005
+    agenda = Agenda(specs, ledger, tell)
+    for spec in specs:
+        if group.told(spec.id in ledger):
+            continue
+        tell(Event("started", spec.id))
+        execute(spec, ledger, execution, lambda *at, run=spec.id: tell(Event("epoch", run, *at)), group=group)
+        tell(Event("done", spec.id))
     return agenda
 
 
@@ -156,24 +173,3 @@ def _work(number: int, tasks: Queue[Any], events: Queue[tuple[int, Event]], fold
         busy[0] = True
         compute(Spec.from_json(document), ledger, execution, lambda event: events.put((number, event)), lambda: asked[0])
         busy[0] = False
-
-
-@contextmanager
-def _interruptions() -> Iterator[Stop]:
-    """Whether Ctrl-C was pressed, while this is open. A second one ends the program at once."""
-    asked = [False]
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if asked[0]:
-            signal.default_int_handler(number, frame)
-        asked[0] = True
-
-    try:
-        before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not in the main thread: nobody presses keys there
-        yield lambda: False
-        return
-    try:
-        yield lambda: asked[0]
-    finally:
-        signal.signal(signal.SIGINT, before)

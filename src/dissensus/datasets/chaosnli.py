@@ -1,0 +1,108 @@
+"""chaosnli: what 100 people a pair said of 3,113 premises and hypotheses of SNLI and MNLI.
+
+Nie, Zhou & Bansal, What Can We Learn from Collective Human Opinions on Natural Language Inference Data? (EMNLP 2020).
+One JSON object a line: `label_count` in the order entailment, neutral, contradiction, and `entropy` in bits. The label
+that SNLI or MNLI gave before is not used as gold: of 3,113 pairs the crowd of 100 sees many otherwise. Abductive NLI, the
+third part of ChaosNLI, has other classes and is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dissensus.data import Data
+from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.errors import InputError
+from dissensus.votes import Votes
+
+CLASSES = ("entailment", "neutral", "contradiction")
+LETTERS = "enc"  # how `label_counter` names them
+FOLDER = "chaosNLI_v1.0"
+PARTS = {"SNLI pairs": ("chaosNLI_snli.jsonl", 1514), "MNLI pairs": ("chaosNLI_mnli_m.jsonl", 1599)}
+PAIRS = sum(official for _, official in PARTS.values())
+SAME_ENTROPY = 1e-9  # bits
+
+
+def load(root: Path | None = None) -> Data:
+    """Pairs (premise, hypothesis) as `texts`, with their votes; ids are those of SNLI and MNLI. There is no gold."""
+    folder = (root or data_root()) / FOLDER
+    here = [path for path in (folder / name for name, _ in PARTS.values()) if path.is_file()]
+    if not here:
+        raise missing("chaosnli", folder / PARTS["SNLI pairs"][0])
+    rows = [row for path in here for row in _rows(path)]
+    ids = tuple(uid for uid, _, _ in rows)
+    note = f"{share(len(ids), PAIRS)} pairs of ChaosNLI are here and were used."
+    return Data(
+        name="chaosnli",
+        classes=CLASSES,
+        ids=ids,
+        votes=Votes.from_counts([counts for _, _, counts in rows], classes=CLASSES, items=ids),
+        texts=tuple(pair for _, pair, _ in rows),
+        notes=() if len(ids) == PAIRS else (note,),
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
+    """Of each line the id, the pair and the counts, checked."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                example = row["example"]
+                pair = (str(example["premise"]), str(example["hypothesis"]))
+                counts = _counts(row)
+                yield str(row["uid"]), pair, counts
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"this is no line of ChaosNLI ({_why(error)})",
+                    where=f"{path}:{number}",
+                    mend="Remove the file and run `dissensus data get chaosnli`",
+                    state="",
+                ) from error
+
+
+def _counts(row: Mapping[str, Any]) -> list[int]:
+    """`label_count`, which must say the same as the two other fields that hold the votes."""
+    counts = [int(count) for count in row["label_count"]]
+    if [int(row["label_counter"].get(letter, 0)) for letter in LETTERS] != counts:
+        raise ValueError(f"label_count {counts} and label_counter {row['label_counter']} differ")
+    total = sum(counts)
+    bits = -sum(count / total * math.log2(count / total) for count in counts if count)
+    if abs(bits - float(row["entropy"])) > SAME_ENTROPY:
+        raise ValueError(f"the entropy of {counts} is {bits:.6f} bits, not {row['entropy']}")
+    return counts
+
+
+def _why(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
+    """How many pairs of each part are there: one a line."""
+    return {part: (_lines(root / FOLDER / name), official) for part, (name, official) in PARTS.items()}
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+
+ENTRY = Entry(
+    name="chaosnli",
+    what="ChaosNLI: 311,300 human votes on 3,113 pairs of sentences (SNLI and MNLI)",
+    licence="CC BY-NC 4.0; cite Nie, Zhou & Bansal (2020)",
+    source="https://github.com/easonnie/ChaosNLI",
+    load=load,
+    sizes=sizes,
+    remotes=(
+        Remote(
+            # The direct form of the link in its README, which leads a browser to a page.
+            url="https://dl.dropboxusercontent.com/s/h4j7dqszmpt2679/chaosNLI_v1.0.zip",
+            path=".",  # the archive has its own folder inside
+            brings=tuple((f"{FOLDER}/{name}", None) for name, _ in PARTS.values()),
+        ),
+    ),
+)

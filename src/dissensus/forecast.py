@@ -1,0 +1,90 @@
+"""What a plan will cost, before it is run: counted FLOPs, and time by the speed of finished runs of the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import median
+
+import torch
+
+from dissensus import datasets
+from dissensus.ledger import Ledger
+from dissensus.models import moments
+from dissensus.models.flops import forward_flops
+from dissensus.recipe import Recipe
+from dissensus.runs import Json, Spec, canonical
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """`seconds` is the sum over the remaining runs, one after another; None where no finished run tells the speed."""
+
+    done: int
+    remaining: int
+    waiting: int
+    flops: float
+    seconds: float | None
+
+    def sentence(self, workers: int) -> str:
+        """In words, for this many runs at a time."""
+        if not self.remaining:
+            return f"All {self.done} runs are done."
+        time = "time unknown until a run of each model is finished"
+        if self.seconds is not None:
+            time = f"about {duration(self.seconds / workers)} with {workers} at a time, by the speed of finished runs"
+        waits = f" ({self.waiting} of them wait for others)" if self.waiting else ""
+        return f"{self.done} runs are done, {self.remaining} remain{waits}: {self.flops:.2g} FLOPs, {time}."
+
+
+def forecast(specs: Sequence[Spec], ledger: Ledger) -> Forecast:
+    """The cost of what the ledger lacks. Runs that are not training are counted, and cost nothing here."""
+    remaining = [spec for spec in specs if spec.id not in ledger]
+    flops = {spec.id: training_cost(spec.settings) for spec in remaining if spec.kind == "train"}
+    speeds = _speeds(ledger)
+    seconds: float | None = 0.0
+    for spec in remaining:
+        if spec.kind == "train" and seconds is not None:
+            speed = speeds.get(canonical(spec.settings["model"]))
+            seconds = seconds + flops[spec.id] / speed if speed else None
+    waiting = sum(any(need not in ledger for need in spec.needs) for spec in remaining)
+    return Forecast(len(specs) - len(remaining), len(remaining), waiting, float(sum(flops.values())), seconds)
+
+
+def training_cost(settings: Json) -> float:
+    """FLOPs of a training spec, without training: forward and backward over its training items and epochs."""
+    recipe, named = Recipe.of(settings), settings["data"]
+    data = datasets.load(named["name"], **named["options"])
+    rows, _ = recipe.split.split(data.labels, int(settings["seed"]))
+    items = len(rows) if recipe.validation is None else round(len(rows) * (1 - recipe.validation.fraction))
+    assert data.x is not None
+    shape = tuple(data.x.shape[1:])
+    return 3.0 * _forward(recipe, shape, len(data.classes)) * items * recipe.epochs
+
+
+def duration(seconds: float) -> str:
+    """For people.
+
+    >>> duration(42), duration(600), duration(10_000)
+    ('42 s', '10 min', '2.8 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+@lru_cache(maxsize=64)
+def _forward(recipe: Recipe, shape: tuple[int, ...], classes: int) -> int:
+    mean, std = moments(torch.zeros(1, *shape))
+    return forward_flops(recipe.model.build(shape, classes, mean, std), shape)
+
+
+def _speeds(ledger: Ledger) -> dict[str, float]:
+    """FLOPs a second of finished training runs, by model; the median, since a busy machine makes some of them slow."""
+    measured: dict[str, list[float]] = {}
+    for run in ledger.summaries() if ledger.folder.is_dir() else []:
+        if run.kind == "train" and run.flops and run.seconds:
+            measured.setdefault(canonical(run.settings["model"]), []).append(run.flops / run.seconds)
+    return {model: median(speeds) for model, speeds in measured.items()}

@@ -1,0 +1,51 @@
+"""Processes that compute a run and can be killed: forked from a warm server, so that a life costs milliseconds."""
+
+import multiprocessing
+import os
+import resource
+from pathlib import Path
+
+import torch._dynamo  # noqa: F401 - every optimiser imports it, which takes seconds
+
+from dissensus import claims, datasets
+from dissensus.executors import compute
+from dissensus.executors.local import run_all
+from dissensus.ledger import Ledger
+from dissensus.runner import Execution, execute
+from dissensus.runs import Spec
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["lives"])
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+datasets.load("digits").digest  # noqa: B018 - computed once in the server, and inherited by every life
+
+
+def born(function, *arguments):
+    """A process that calls the function."""
+    process = CONTEXT.Process(target=function, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def computing(document, folder, seconds=0.0, compiled=False):
+    """Compute one spec, saving it every so many seconds."""
+    execute(Spec.from_json(document), Ledger(folder), Execution(threads=1, checkpoint_seconds=seconds, compile=compiled))
+
+
+def executing(documents, folder, told):
+    """An executor of its own on a shared ledger; it puts the runs that it began into `told`."""
+    specs = [Spec.from_json(document) for document in documents]
+    run_all(specs, Ledger(folder), execution=Execution(threads=1), listen=lambda e: told.put((e.kind, e.run)))
+
+
+def in_a_small_room(document, folder, room, told):
+    """Compute one spec where no file may be larger than `room` bytes: a stand-in for a disk without space."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    compute(Spec.from_json(document), Ledger(folder), Execution(threads=1, checkpoint_seconds=0.0), told.put)
+
+
+def holding(file, ready, let_go):
+    """Hold a claim until told otherwise."""
+    with claims.take(file):
+        ready.set()
+        let_go.wait()

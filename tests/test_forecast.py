@@ -1,0 +1,41 @@
+from dataclasses import replace
+
+import pytest
+
+from dissensus import analyses, datasets
+from dissensus.forecast import forecast, training_cost
+from dissensus.ledger import Ledger
+from dissensus.models import Linear, Mlp
+from dissensus.optim import AdamW
+from dissensus.recipe import Recipe
+from dissensus.runner import Execution, execute
+from dissensus.splits import Holdout
+
+DATA = datasets.load("digits")
+QUICK = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=256)
+
+
+def test_the_forecast_cost_is_what_a_run_counts_when_it_is_computed(tmp_path):
+    for recipe in (QUICK, replace(QUICK, model=Mlp(hidden=(8,)), validation=Holdout(0.25))):
+        spec = recipe.spec(DATA, 0)
+        run = execute(spec, Ledger(tmp_path), Execution(threads=1))
+        assert training_cost(spec.settings) == pytest.approx(run.facts["training_flops"], rel=0.01)
+
+
+def test_a_forecast_knows_the_time_once_a_run_of_the_same_model_is_finished(tmp_path):
+    ledger = Ledger(tmp_path)
+    specs = [QUICK.spec(DATA, seed) for seed in range(4)]
+    specs.append(analyses.ensemble((specs[0].id, specs[1].id)))
+    before = forecast(specs, ledger)
+    assert (before.done, before.remaining, before.waiting, before.seconds) == (0, 5, 1, None)
+    assert "unknown" in before.sentence(2)
+    run = execute(specs[0], ledger, Execution(threads=1))
+    after = forecast(specs, ledger)
+    assert (after.done, after.remaining) == (1, 4)
+    assert after.flops == pytest.approx(3 * run.facts["training_flops"], rel=0.01)
+    assert after.seconds == pytest.approx(3 * run.provenance["seconds"], rel=0.01)
+    other = [replace(QUICK, model=Mlp()).spec(DATA, 0)]
+    assert forecast(other, ledger).seconds is None
+    for spec in specs:
+        execute(spec, ledger, Execution(threads=1))
+    assert forecast(specs, ledger).sentence(1) == "All 5 runs are done."

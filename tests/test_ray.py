@@ -1,0 +1,235 @@
+"""A real cluster of two nodes, on this machine, each with one CPU."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+
+import pytest
+
+from dissensus import analyses, claims, datasets
+from dissensus.errors import InputError
+from dissensus.executors import local
+from dissensus.executors import ray as on_ray
+from dissensus.ledger import Ledger
+from dissensus.models import Linear
+from dissensus.optim import AdamW
+from dissensus.recipe import Recipe
+from dissensus.runner import Execution
+from dissensus.runs import Spec
+from dissensus.targets import Teacher
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'dissensus[ray]'")
+
+DATA = datasets.load("digits")
+QUICK = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=256)
+SLOW = replace(QUICK, epochs=600).spec(DATA, 0)  # some seconds
+OFTEN = Execution(checkpoint_seconds=0.2)
+WAYS = pytest.mark.parametrize("shared", [True, False], ids=["in_a_shared_folder", "without_a_shared_folder"])
+
+
+@contextmanager
+def node(folder, *options, ready):
+    """A node of a cluster, as `ray start` makes it; gives the line of its output that matches `ready`."""
+    settings = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--include-log-monitor=false")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *settings, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "RAY_num_workers_soft_limit": "4"},  # workers stay warm
+        start_new_session=True,
+    )
+    try:
+        output = []
+        for line in process.stdout:
+            output.append(line)
+            if found := re.search(ready, line):
+                yield found
+                break
+        else:
+            pytest.fail("a node did not start:\n" + "".join(output))
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The address of two nodes, to which this process is connected."""
+    folder = tempfile.mkdtemp(prefix="r")  # Ray's sockets lie in it, and their names may not be long
+    with ExitStack() as at_the_end:
+        at_the_end.callback(shutil.rmtree, folder, ignore_errors=True)
+        head = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder}/head")
+        address = at_the_end.enter_context(node(folder, *head, ready="--address='(.+?)'"))[1]
+        second = (f"--address={address}", '--resources={"second": 1}')
+        at_the_end.enter_context(node(folder, *second, ready="block forever"))
+        ray.init(address=address, log_to_driver=False)
+        at_the_end.callback(ray.shutdown)
+        ray.get(ray.remote(num_cpus=0, resources={"second": 1})(lambda: None).remote())  # waits until it has joined
+        yield address
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """What one process on this machine computes."""
+    ledger = Ledger(tmp_path_factory.mktemp("reference"))
+
+    def scores(specs):
+        ended = local.run_all(specs, ledger, execution=Execution(threads=1))
+        assert not ended.failed
+        return {spec.id: ledger.read(spec.id).scores for spec in specs}
+
+    return scores
+
+
+def scores_in(ledger, specs):
+    return {spec.id: ledger.read(spec.id).scores for spec in specs}
+
+
+@WAYS
+def test_two_nodes_give_the_scores_of_one_process(cluster, reference, tmp_path, shared):
+    members = [QUICK.spec(DATA, seed) for seed in range(6)]
+    ids = tuple(spec.id for spec in members)
+    specs = [*members, analyses.ensemble(ids[:2]), replace(QUICK, target=Teacher(ids[:2])).spec(DATA, 7)]
+    events, ledger = [], Ledger(tmp_path / "ledger")
+    ended = on_ray.run_all(specs, ledger, address=cluster, listen=events.append, shared_folder=None if shared else False)
+    assert not ended.failed
+    assert scores_in(ledger, specs) == reference(specs)
+    assert not [problem for spec in specs for problem in ledger.verify(spec.id)]
+    nodes = {event.message for event in events if event.kind == "started"}
+    assert len(nodes) == 2
+    for spec in specs:
+        kinds = [event.kind for event in events if event.run == spec.id]
+        assert kinds[0] == "started"
+        assert kinds[-1] == "done"
+    assert not list(ledger.folder.glob(".ray-*"))
+    assert not list(ledger.folder.glob(".work/*"))
+    kept = []
+    on_ray.run_all(specs, ledger, address=cluster, listen=kept.append)
+    assert {event.kind for event in kept} == {"kept"}
+
+
+def test_a_run_whose_worker_is_killed_ends_with_the_same_scores(cluster, reference, tmp_path):
+    ledger, killed = Ledger(tmp_path), []
+
+    def kill(event):
+        if event.kind == "epoch" and not killed:
+            killed.append(json.loads((ledger.work(event.run) / "claim").read_text())["pid"])
+            os.kill(killed[0], signal.SIGKILL)
+
+    ended = on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN, listen=kill)
+    assert killed
+    assert not ended.failed
+    assert ledger.read(SLOW.id).provenance["resumed"] == 1
+    assert scores_in(ledger, [SLOW]) == reference([SLOW])
+
+
+@WAYS
+def test_a_failing_run_is_reported_and_stops_only_those_that_need_it(cluster, tmp_path, shared):
+    good = [QUICK.spec(DATA, seed) for seed in (0, 1)]
+    broken = Spec("select", {"name": "unheard of"}, {"of": (good[0].id,)})
+    waiting = analyses.evaluation(broken.id)
+    ledger = Ledger(tmp_path)
+    ended = on_ray.run_all([*good, broken, waiting], ledger, address=cluster, shared_folder=shared)
+    assert ledger.ids() == sorted(spec.id for spec in good)
+    assert set(ended.failed) == {broken.id}
+    assert ended.blocked == [waiting.id]
+    assert "'unheard of' is not one of" in (ledger.work(broken.id) / "error.txt").read_text()
+
+
+@WAYS
+def test_a_driver_that_stops_and_comes_back_goes_on_where_it_stopped(cluster, reference, tmp_path, shared):
+    ledger = Ledger(tmp_path)
+    specs = [SLOW, *(QUICK.spec(DATA, seed) for seed in range(3))]
+
+    def stop(event):
+        if event.kind == "epoch" and event.run == SLOW.id:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        on_ray.run_all(specs, ledger, address=cluster, listen=stop, shared_folder=shared)
+    assert SLOW.id not in ledger
+    assert not claims.is_held(ledger.work(SLOW.id) / "claim")
+    ended = on_ray.run_all(specs, ledger, address=cluster, shared_folder=shared)
+    assert not ended.failed
+    assert ledger.read(SLOW.id).provenance["resumed"] == 1
+    assert scores_in(ledger, specs) == reference(specs)
+
+
+DRIVER = """
+import json, sys
+from dissensus.executors import ray
+from dissensus.ledger import Ledger
+from dissensus.runner import Execution
+from dissensus.runs import Spec
+
+document, folder, address = sys.argv[1:]
+ray.run_all([Spec.from_json(json.loads(document))], Ledger(folder), address=address,
+            execution=Execution(checkpoint_seconds=0.2), listen=lambda event: print(event.kind, flush=True))
+"""
+
+
+def test_a_driver_that_is_killed_loses_at_most_what_came_after_the_last_checkpoint(cluster, reference, tmp_path):
+    ledger = Ledger(tmp_path)
+    arguments = [json.dumps(SLOW.to_json()), str(tmp_path), cluster]
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, *arguments], stdout=subprocess.PIPE, text=True)
+    with driver:
+        assert "epoch\n" in driver.stdout
+        driver.kill()
+    assert SLOW.id not in ledger
+    assert not on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN).failed
+    assert scores_in(ledger, [SLOW]) == reference([SLOW])
+
+
+def test_ray_is_given_no_more_tasks_than_allowed(cluster, tmp_path):
+    specs, events = [QUICK.spec(DATA, seed) for seed in range(3)], []
+    on_ray.run_all(specs, Ledger(tmp_path), address=cluster, listen=events.append, most_under_way=1)
+    order = [event.run for event in events]
+    assert order == sorted(order, key=[spec.id for spec in specs].index)
+
+
+def test_a_folder_that_a_node_cannot_see_is_not_used_there(cluster, reference, tmp_path, monkeypatch):
+    specs, ledger = [QUICK.spec(DATA, 0)], Ledger(tmp_path)
+    monkeypatch.setattr(on_ray, "_token", lambda ledger: nullcontext("/on/another/machine/.ray-token"))
+    on_ray.run_all(specs, ledger, address=cluster)
+    assert scores_in(ledger, specs) == reference(specs)
+    with pytest.raises(InputError, match="cannot see this folder"):
+        on_ray.run_all(specs, ledger, address=cluster, shared_folder=True)
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"gpus": 1}, "no node of the cluster has 1 CPUs and 1 GPUs"),
+        ({"cpus": 0}, "some of a CPU"),
+        ({"cpus": 2}, "2 CPUs"),
+    ],
+)
+def test_more_than_any_node_has_is_refused_at_once(cluster, tmp_path, shares, message):
+    with pytest.raises(InputError, match=message):
+        on_ray.run_all([SLOW], Ledger(tmp_path), address=cluster, **shares)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cluster_that_does_not_answer_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(InputError, match=r"Ray at 127\.0\.0\.1:1: no Ray cluster can be reached"):
+        on_ray.run_all([SLOW], Ledger(tmp_path), address="127.0.0.1:1")
+
+
+def test_without_the_package_the_error_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"pip install 'dissensus\[ray\]'"):
+        on_ray.run_all([SLOW], Ledger(tmp_path))
