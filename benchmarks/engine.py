@@ -28,7 +28,7 @@ from dissensus.runs import Run, Spec
 from dissensus.stage import Stage
 from timing import best_of
 
-RECIPE = Recipe(model=Smallcnn(), optimiser=AdamW(lr=0.01), epochs=25, batch=64)
+RECIPE = Recipe(model=Smallcnn(), optimiser=AdamW(lr=0.01), epochs=80, batch=64)
 
 
 def main():
@@ -77,7 +77,7 @@ def scaling(data):
 
         return go
 
-    seconds, _ = best_of(2, one=runs(1, 1), two=runs(2, 1), threads=runs(1, 2))
+    seconds, _ = best_of(1, one=runs(1, 1), two=runs(2, 1), threads=runs(1, 2))
     ratio = seconds["two"] / seconds["one"]
     print(
         f"16 runs: 1 worker {seconds['one']:.1f} s | 2 workers {seconds['two']:.1f} s | {ratio:.2f} of the time | "

@@ -204,6 +204,13 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(tmp_path):
     assert ledger.read(killed[0]).provenance["resumed"] == 1
 
 
+def test_a_worker_whose_parent_is_gone_leaves(tmp_path):
+    _, line = lives.CONTEXT.Pipe()
+    orphan = lives.born(local._work, -1, line, str(tmp_path), ALONE)  # no process has that number
+    orphan.join(30)
+    assert orphan.exitcode == 0
+
+
 def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("dissensus.runner.Stage.of", lambda spec: 1 / 0)
     ledger, spec, events = Ledger(tmp_path), QUICK.spec(DATA, 0), []

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import queue
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from multiprocessing.queues import Queue
 from types import FrameType
-from typing import Any
 
 from dissensus.distributed import Group
 from dissensus.executors import ATTEMPTS, ENDINGS, GRACE, LOOK_AGAIN, Agenda, Event, Listen, compute, interruptions
@@ -87,43 +86,49 @@ def _alone(agenda: Agenda, ledger: Ledger, execution: Execution, asked: Stop) ->
 
 @dataclass
 class _Worker:
+    """A process with a line of its own: a lock shared by workers would stay shut when its holder is killed."""
+
     process: SpawnProcess
-    tasks: Queue[Any]
+    line: Connection
     run: str | None = None
 
 
 def _pool(agenda: Agenda, ledger: Ledger, workers: int, execution: Execution, asked: Stop) -> None:
     context = multiprocessing.get_context("spawn")  # a forked torch may hang in its thread pool
-    events: Queue[tuple[int, Event]] = context.Queue()
     shared_out = replace(execution, threads=execution.threads or max(1, cores() // workers))
 
-    def hired(number: int) -> _Worker:
-        tasks: Queue[Any] = context.Queue()
-        process = context.Process(target=_work, args=(number, tasks, events, str(ledger.folder), shared_out), daemon=True)
+    def hired() -> _Worker:
+        ours, theirs = context.Pipe()
+        arguments = (os.getpid(), theirs, str(ledger.folder), shared_out)
+        process = context.Process(target=_work, args=arguments, daemon=True)
         process.start()
-        return _Worker(process, tasks)
+        theirs.close()  # so that the line ends when the worker does
+        return _Worker(process, ours)
 
-    pool = [hired(number) for number in range(workers)]
+    pool = [hired() for _ in range(workers)]
     deaths: dict[str, int] = {}
     try:
         while not asked():
             for worker in pool:
                 if worker.run is None and (spec := agenda.next()) is not None:
                     worker.run = spec.id
-                    worker.tasks.put(spec.to_json())
+                    with suppress(OSError):  # it has just died: the end of its line says so below
+                        worker.line.send(spec.to_json())
             if not agenda.unfinished:
                 return
-            try:
-                number, event = events.get(timeout=0.2)
-            except queue.Empty:
-                for number, worker in enumerate(pool):
-                    if not worker.process.is_alive():
-                        pool[number] = hired(number)
-                        _mourn(agenda, worker, deaths)
-                continue
-            agenda.told(event)
-            if event.kind in ENDINGS:
-                pool[number].run = None
+            speaking = wait([worker.line for worker in pool], timeout=0.2)
+            for number, worker in enumerate(pool):
+                if worker.line not in speaking:
+                    continue
+                try:
+                    event: Event = worker.line.recv()
+                except (EOFError, OSError):
+                    pool[number] = hired()
+                    _mourn(agenda, worker, deaths)
+                    continue
+                agenda.told(event)
+                if event.kind in ENDINGS:
+                    worker.run = None
     finally:
         _dismiss(pool)
 
@@ -136,6 +141,7 @@ def _mourn(agenda: Agenda, worker: _Worker, deaths: dict[str, int]) -> None:
     if deaths[worker.run] < ATTEMPTS:
         agenda.lost(worker.run)
         return
+    worker.process.join()
     code = worker.process.exitcode
     why = f"{ATTEMPTS} workers died on it, the last with code {code} (out of memory?); try fewer --workers"
     agenda.told(Event("failed", worker.run, message=why))
@@ -153,23 +159,29 @@ def _dismiss(pool: Sequence[_Worker]) -> None:
             worker.process.join()
 
 
-def _work(number: int, tasks: Queue[Any], events: Queue[tuple[int, Event]], folder: str, execution: Execution) -> None:
+def _work(parent: int, line: Connection, folder: str, execution: Execution) -> None:
+    """Compute what comes, until asked to leave, or until the parent is gone without having asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    asked = [False]
+    asked, busy = [False], [False]
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         if not busy[0]:
             raise SystemExit
         asked[0] = True
 
-    busy = [False]
+    def tell(event: Event) -> None:
+        with suppress(OSError):  # the parent is gone: the run is finished all the same, and then we leave
+            line.send(event)
+
     signal.signal(signal.SIGTERM, leave)
-    ledger, parent = Ledger(folder), os.getppid()
+    ledger = Ledger(folder)
     while not asked[0] and os.getppid() == parent:
-        try:
-            document = tasks.get(timeout=5)
-        except queue.Empty:  # a look at whether the parent is still there
+        if not line.poll(5):  # a look at whether the parent is still there
             continue
+        try:
+            document = line.recv()
+        except EOFError:
+            return
         busy[0] = True
-        compute(Spec.from_json(document), ledger, execution, lambda event: events.put((number, event)), lambda: asked[0])
+        compute(Spec.from_json(document), ledger, execution, tell, lambda: asked[0])
         busy[0] = False

@@ -20,7 +20,7 @@ from dissensus.stacked.members import Member
 STACK_BYTES = 12 * 2**20
 """Weights, gradients and optimiser states that one thread goes through at every step: what stays in cache.
 
-Measured with 32 MiB of shared cache and two threads: 6 MiB take 10% longer, 24 MiB 20%.
+Measured on two cores with 32 MiB of shared cache: with half of it, or twice as much, a step takes 10 to 20% longer.
 """
 
 
