@@ -5,11 +5,24 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-names = sys.argv[1:] or sorted(
-    path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_") and path.stem != "timing"
-)
-sys.path.insert(0, str(HERE))
-for name in names:
-    print(f"== {name}", flush=True)
-    sys.argv = [name]  # each with its own defaults
-    runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
+
+
+def main(names):
+    """Each with its own defaults; one that fails does not stop the others, and the exit code tells."""
+    failed = []
+    for name in names or sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("__main__", "timing")):
+        print(f"== {name}", flush=True)
+        sys.argv = [name]
+        try:
+            runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
+        except ModuleNotFoundError as missing:
+            print(f"skipped: it needs the package {missing.name}")
+        except AssertionError as problem:
+            print(f"FAILED: {problem}")
+            failed.append(name)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":  # worker processes import this file again
+    sys.path.insert(0, str(HERE))
+    sys.exit(main(sys.argv[1:]))
