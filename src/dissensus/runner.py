@@ -26,7 +26,8 @@ from dissensus.targets import Target, ties
 GALLERY = 12  # how many of the most disputed evaluation items a run keeps the pictures of
 
 COMPILE_PAYS_ABOVE = 3e14
-"""Training FLOPs beyond which compiling, which takes a minute on two cores, is repaid; see benchmarks/layouts.py."""
+"""Training FLOPs beyond which compiling should be repaid: an estimate, about an hour of two cores, that
+benchmarks/layouts.py can check. For smallcnn, where it was run, compiling is never repaid."""
 
 Progress = Callable[[int, int, float], None]
 """(epochs done, epochs in all, training loss)"""

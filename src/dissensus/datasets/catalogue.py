@@ -93,8 +93,11 @@ def share(present: int, official: int) -> str:
 def data_root() -> Path:
     """The folder of downloaded data: `DISSENSUS_DATA`, or `dissensus` in the user's cache directory (XDG)."""
     named = os.environ.get("DISSENSUS_DATA")
-    if named:
-        return Path(named).expanduser()
+    return Path(named).expanduser() if named else user_cache()
+
+
+def user_cache() -> Path:
+    """What `dissensus` may always write to: its folder in the user's cache directory (XDG)."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "dissensus"
 

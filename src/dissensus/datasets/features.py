@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.data import Data, Text
-from dissensus.datasets.catalogue import data_root
+from dissensus.datasets.catalogue import data_root, user_cache
 from dissensus.errors import InputError
 from dissensus.readers.files import load_arrays
 from dissensus.votes import Ints
@@ -188,12 +188,6 @@ def file_name(dataset: str, name: str) -> str:
 def homes(root: Path | None = None) -> tuple[Path, ...]:
     """Where features are looked for, in this order."""
     return tuple(dict.fromkeys(folder / "features" for folder in (root or data_root(), user_cache())))
-
-
-def user_cache() -> Path:
-    """What `dissensus` may always write to: its folder in the user's cache directory (XDG)."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "dissensus"
 
 
 def writable_home(root: Path | None = None) -> Path:

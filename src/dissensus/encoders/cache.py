@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dissensus.datasets.features import file_name, user_cache, write_arrays
+from dissensus.datasets.catalogue import user_cache
+from dissensus.datasets.features import file_name, write_arrays
 from dissensus.encoders.encoder import Vectors
 from dissensus.errors import InputError
 from dissensus.readers.files import load_arrays

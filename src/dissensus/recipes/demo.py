@@ -1,6 +1,6 @@
 """The demo: 1,797 real digits, a simulated crowd whose true distribution is known, eight ways to use its votes.
 
-dissensus demo                # laptop scale: 80 runs, under two minutes on two cores
+dissensus demo                # laptop scale: 75 runs, about a minute on two cores
 dissensus run demo --scale smoke
 """
 
