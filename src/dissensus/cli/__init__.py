@@ -16,9 +16,11 @@ from dissensus.cli.runs import runs, watch
 from dissensus.cli.votes import inspect, score
 from dissensus.errors import InputError
 
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings=HELP,
     epilog="""\b
 Examples:
   dissensus demo                                  the whole story on embedded data, in two minutes
@@ -35,6 +37,7 @@ def cli() -> None:
 
 for command in (demo, fit, predict, example, inspect, score, embed, run, recipes, report, runs, watch, data):
     cli.add_command(command)
+    command.context_settings.update(HELP)  # click keeps the help option of the first call, also of one without the group
 
 
 def main() -> None:
