@@ -1,13 +1,15 @@
 """The engine: two workers against one, the cost of a run beside training alone, threads or processes, many runs.
 
-Asserted: 16 equal runs with 2 workers take at most 0.6 of the time with 1 (each with one thread), and a run costs less
-than 0.3 s more than calling `train.fit` for the same epochs. Printed: 2 workers × 1 thread against 1 worker × 2 threads,
-which sets the default; a summary of 10,000 runs; `--specs N` trivial specs through plan, ledger and executor (100,000
-for the figures in docs/scaling.md).
+Asserted: 16 equal runs with 2 workers take at most 0.6 of the time with 1 (each with one thread), a run costs less than
+0.3 s more than calling `train.fit` for the same epochs, and the summary of 10,000 runs is there in 2 s. Printed: how long
+workers take to start; 2 workers × 1 thread against 1 worker × 2 threads, which sets the default; what a plan of
+`--specs N` costs the ledger and the driver, and `--ray N` a cluster of this machine (docs/scaling.md has the figures for
+100,000 and 5,000). `--folder` says on which file system.
 """
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import tempfile
@@ -17,7 +19,8 @@ from pathlib import Path
 
 import torch
 
-from dissensus import datasets, random, train
+from dissensus import datasets, processes, random, train
+from dissensus.display import survey
 from dissensus.executors import Agenda, Event, local
 from dissensus.ledger import Ledger
 from dissensus.models import Smallcnn
@@ -29,23 +32,42 @@ from dissensus.stage import Stage
 from timing import best_of
 
 RECIPE = Recipe(model=Smallcnn(), optimiser=AdamW(lr=0.01), epochs=80, batch=64)
+PARTS = ("start", "overhead", "scaling", "summary", "many")
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--only", choices=[*PARTS, "ray"], action="append")
     arguments.add_argument("--specs", type=int, default=2_000)
+    arguments.add_argument("--ray", type=int, default=0)
+    arguments.add_argument("--folder")
     chosen = arguments.parse_args()
+    tempfile.tempdir = chosen.folder
     data = datasets.load("digits")
-    overhead(data)
-    scaling(data)
-    summary(data)
-    many(chosen.specs)
+    given = {"many": (data, chosen.specs), "ray": (data, chosen.ray)}
+    for part in chosen.only or (*PARTS, *(["ray"] if chosen.ray else [])):
+        globals()[part](*given.get(part, (data,)))
+
+
+def start(data):
+    """The first run of a pool, with the server of workers asked for at that moment, and with one that is ready."""
+    first = []
+    for seed in (0, 1):
+        began, told = time.perf_counter(), []
+        local.run_all(
+            [replace(RECIPE, epochs=1).spec(data, seed)],
+            Ledger(tempfile.mkdtemp()),
+            workers=2,
+            listen=lambda _, began=began, told=told: told.append(time.perf_counter() - began),
+        )
+        first.append(told[0])
+    print(f"a worker begins its first run after {first[0]:.1f} s; after {first[1]:.2f} s where the server is ready")
 
 
 def overhead(data):
     torch.set_num_threads(1)
     spec = replace(RECIPE, epochs=10).spec(data, 0)
-    stage = Stage.of(spec)
+    stage = Stage.of(spec, Ledger("unused"))
 
     def alone():
         with random.seeded(0, "init"):
@@ -66,18 +88,12 @@ def overhead(data):
 
 
 def scaling(data):
+    """As the command line does it: the server of workers is asked for before anything is planned."""
     specs = [RECIPE.spec(data, seed) for seed in range(16)]
+    processes.prepare()
+    runs(specs[:2], 2, 1)()
 
-    def runs(workers, threads):
-        def go():
-            folder = tempfile.mkdtemp()
-            ended = local.run_all(specs, Ledger(folder), workers=workers, execution=Execution(threads=threads))
-            assert not ended.failed
-            shutil.rmtree(folder)
-
-        return go
-
-    seconds, _ = best_of(1, one=runs(1, 1), two=runs(2, 1), threads=runs(1, 2))
+    seconds, _ = best_of(1, one=runs(specs, 1, 1), two=runs(specs, 2, 1), threads=runs(specs, 1, 2))
     ratio = seconds["two"] / seconds["one"]
     print(
         f"16 runs: 1 worker {seconds['one']:.1f} s | 2 workers {seconds['two']:.1f} s | {ratio:.2f} of the time | "
@@ -86,44 +102,101 @@ def scaling(data):
     assert ratio <= 0.6
 
 
+def runs(specs, workers, threads):
+    def go():
+        folder = tempfile.mkdtemp()
+        ended = local.run_all(specs, Ledger(folder), workers=workers, execution=Execution(threads=threads))
+        assert not ended.failed
+        shutil.rmtree(folder)
+
+    return go
+
+
 def summary(data, n=10_000):
     folder = Path(tempfile.mkdtemp())
-    pattern = execute(
-        replace(RECIPE, epochs=200, model=Smallcnn(width=2, hidden=4)).spec(data, 0), Ledger(folder / "one")
-    )
+    one = Ledger(folder / "one")
+    pattern = execute(replace(RECIPE, epochs=200, model=Smallcnn(width=2, hidden=4)).spec(data, 0), one)
+    text = (one.folder / pattern.id / "run.json").read_text()
     ledger = Ledger(folder / "many")
     for number in range(n):
         spec = Spec("train", {**pattern.spec.settings, "seed": number})
         place = ledger.folder / spec.id
         place.mkdir(parents=True)
-        (place / "run.json").write_text(json.dumps(replace(pattern, spec=spec).to_json()))
-    started = time.perf_counter()
-    assert len(ledger.summaries()) == n
-    first = time.perf_counter() - started
-    started = time.perf_counter()
-    assert len(Ledger(ledger.folder).summaries()) == n
-    print(
-        f"summary of {n:,} runs of 200 epochs: {first:.2f} s the first time, {time.perf_counter() - started:.2f} s after"
-    )
+        (place / "run.json").write_text(text.replace('"seed": 0', f'"seed": {number}').replace(pattern.id, spec.id))
+    first, after = timed(lambda: len(ledger.summaries())), timed(lambda: len(Ledger(ledger.folder).summaries()))
+    assert json.loads((ledger.folder / ledger.ids()[7] / "run.json").read_text())["id"] == ledger.ids()[7]
+    print(f"summary of {n:,} runs of 200 epochs: {first:.2f} s the first time, {after:.2f} s after")
     shutil.rmtree(folder)
+    assert first < 2
 
 
-def many(n):
-    """Specs that cost nothing, so that all the time is ours."""
+def many(data, n):
+    """Specs of a real recipe whose runs cost nothing, so that all the time is ours."""
     folder = Path(tempfile.mkdtemp())
-    ledger = Ledger(folder)
-    started = time.perf_counter()
-    specs = [Spec("train", {"seed": number}) for number in range(n)]
+    ledger, before = Ledger(folder), memory()
+    specs, planning = [], 0.0
+    planning = timed(lambda: specs.extend(RECIPE.spec(data, seed) for seed in range(n)))
+    began = time.perf_counter()
     agenda = Agenda(specs, ledger, listen=lambda _: None)
-    while (spec := agenda.next()) is not None:
+    opening = time.perf_counter() - began
+    began = time.perf_counter()
+    while (job := agenda.next()) is not None:
+        (spec,) = job.specs
         ledger.publish(Run(spec, {}, {}, {}, {}), {}, {})
         agenda.told(Event("done", spec.id))
-    seconds = time.perf_counter() - started
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    files = sum(1 for _ in ledger.folder.rglob("*"))
-    print(f"{n:,} trivial specs: {seconds:.1f} s, {seconds / n * 1e3:.2f} ms each, {memory:.0f} MiB, {files:,} files")
+    seconds = time.perf_counter() - began
+    grown = memory() - before
+    print(
+        f"{n:,} specs: planned in {planning:.1f} s, agenda in {opening:.1f} s, published in {seconds:.1f} s "
+        f"({seconds / n * 1e3:.2f} ms each); the driver grew by {grown:.0f} MiB",
+        flush=True,
+    )
+    entries = sum(len(names) + len(files) for _, names, files in os.walk(folder))
+    size = sum(file.stat().st_blocks * 512 for file in folder.rglob("*")) / 2**20
+    labels = {spec.id: str(number) for number, spec in enumerate(specs)}
+    again = timed(lambda: Agenda(specs, ledger, listen=lambda _: None))
+    print(
+        f"{entries:,} files and folders, {size:.0f} MiB; ids {timed(ledger.ids):.2f} s, summary "
+        f"{timed(ledger.summaries):.2f} s, again {timed(ledger.summaries):.2f} s, a look of `watch` "
+        f"{timed(lambda: survey(labels, ledger)):.2f} s, the finished plan again {again:.2f} s",
+        flush=True,
+    )
     assert len(ledger.ids()) == n
     shutil.rmtree(folder)
+
+
+def ray(data, n):
+    """Trivial specs through a Ray of this machine, with a shared folder and without."""
+    import logging
+
+    import ray as package
+
+    from dissensus.executors import ray as on_ray
+
+    package.init(num_cpus=local.cores(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    of = replace(RECIPE, epochs=1).spec(data, 0)
+    specs = [Spec("select", {"name": "lowest", "column": "train_loss", "number": k}, {"of": (of.id,)}) for k in range(n)]
+    for shared in (True, False):
+        ledger = Ledger(tempfile.mkdtemp())
+        execute(of, ledger)
+        on_ray.run_all([of, *specs[:20]], ledger, shared_folder=shared)  # its workers have imported everything
+        seconds = timed(lambda ledger=ledger, shared=shared: on_ray.run_all(specs, ledger, shared_folder=shared))
+        how = "through a shared folder" if shared else "back through Ray"
+        print(f"Ray, {n:,} trivial specs {how}: {seconds:.1f} s, {seconds / n * 1e3:.1f} ms each", flush=True)
+        assert len(ledger.ids()) == n + 1
+        shutil.rmtree(ledger.folder)
+    package.shutdown()
+
+
+def timed(call):
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def memory():
+    """MiB in use at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

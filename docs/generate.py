@@ -18,7 +18,7 @@ import click
 
 import dissensus
 from dissensus.cli import cli
-from dissensus.experiment import SCALES
+from dissensus.experiment import SCALES, size
 from dissensus.metrics import METRICS
 from dissensus.recipes import RECIPES
 
@@ -43,8 +43,8 @@ def recipes() -> str:
     """One row a recipe: its question, and its number of runs at each scale."""
     rows = []
     for name, make in RECIPES.items():
-        sizes = [sum(len(panel.rows) for panel in e.panels) * len(e.seeds) for e in map(make, SCALES)]
-        rows.append(f"| `{name}` | {make('laptop').title} | {' | '.join(map(str, sizes))} |")
+        sizes = [f"{size(make(scale, None)):,}" for scale in SCALES]
+        rows.append(f"| `{name}` | {make('laptop', None).title} | {' | '.join(sizes)} |")
     head = f"| recipe | question | {' | '.join(f'{scale} runs' for scale in SCALES)} |"
     return "\n".join([head, "|---|---|" + "---|" * len(SCALES), *rows])
 

@@ -1,21 +1,23 @@
-"""Processes that compute a run and can be killed: forked from a warm server, so that a life costs milliseconds."""
+"""Processes that compute a run and can be killed: forked from a warm server, so that a life costs milliseconds.
 
-import multiprocessing
+The server is that of worker pools too.
+"""
+
 import os
 import resource
 from pathlib import Path
 
 import torch._dynamo  # noqa: F401 - every optimiser imports it, which takes seconds
 
-from dissensus import claims, datasets
-from dissensus.executors import compute
+from dissensus import claims, datasets, processes
+from dissensus.executors import Job, compute
 from dissensus.executors.local import run_all
 from dissensus.ledger import Ledger
 from dissensus.runner import Execution, execute
 from dissensus.runs import Spec
 
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["lives"])
+processes.NEEDED.append("lives")
+CONTEXT = processes.context()
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 datasets.load("digits").digest  # noqa: B018 - computed once in the server, and inherited by every life
 
@@ -27,7 +29,12 @@ def born(function, *arguments):
     return process
 
 
-def computing(document, folder, seconds=0.0, compiled=False):
+def alone(spec):
+    """The job of one spec."""
+    return Job((spec,), (spec,))
+
+
+def computing(document, folder, seconds=0.05, compiled=False):
     """Compute one spec, saving it every so many seconds."""
     execute(Spec.from_json(document), Ledger(folder), Execution(threads=1, checkpoint_seconds=seconds, compile=compiled))
 
@@ -38,14 +45,25 @@ def executing(documents, folder, told):
     run_all(specs, Ledger(folder), execution=Execution(threads=1), listen=lambda e: told.put((e.kind, e.run)))
 
 
+def driving(document, folder, address, told):
+    """The driver of a Ray cluster, which puts the kinds of its events into `told`."""
+    from dissensus.executors import ray
+
+    ray.TALK = 0.1
+    often = Execution(checkpoint_seconds=0.1)
+    specs = [Spec.from_json(document)]
+    ray.run_all(specs, Ledger(folder), address=address, execution=often, listen=lambda e: told.put(e.kind))
+
+
 def in_a_small_room(document, folder, room, told):
     """Compute one spec where no file may be larger than `room` bytes: a stand-in for a disk without space."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-    compute(Spec.from_json(document), Ledger(folder), Execution(threads=1, checkpoint_seconds=0.0), told.put)
+    compute(alone(Spec.from_json(document)), Ledger(folder), Execution(threads=1, checkpoint_seconds=0.0), told.put)
 
 
 def holding(file, ready, let_go):
     """Hold a claim until told otherwise."""
-    with claims.take(file):
-        ready.set()
-        let_go.wait()
+    claim = claims.take(file)
+    ready.set()
+    let_go.wait()
+    claim.release()

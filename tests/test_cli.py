@@ -383,7 +383,11 @@ def test_curves_are_written_for_tensorboard(smoke):
 
 def test_a_failing_run_gives_exit_code_1_and_a_report_of_the_rest(run, tmp_path, monkeypatch):
     real = Stage.of
-    monkeypatch.setattr(Stage, "of", lambda spec: 1 / 0 if spec.settings["target"]["name"] == "smoothed" else real(spec))
+
+    def of(spec, ledger):
+        return 1 / 0 if spec.settings["target"]["name"] == "smoothed" else real(spec, ledger)
+
+    monkeypatch.setattr(Stage, "of", of)
     options = ["--scale", "smoke", "--seeds", "1", "--workers", "1", "--threads", "1"]
     code, _, err = run("run", "demo", *options, "--out", tmp_path / "o")
     assert code == 1

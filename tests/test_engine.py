@@ -19,8 +19,8 @@ from dissensus.errors import InputError
 from dissensus.executors import Event, compute, local
 from dissensus.ledger import Ledger
 from dissensus.mixing import Mixup
-from dissensus.models import Linear, Mlp, Smallcnn
-from dissensus.optim import AdamW, Sgd
+from dissensus.models import Linear, Mlp, Smallcnn, Speedy
+from dissensus.optim import AdamW, Ema, Sgd
 from dissensus.recipe import Best, Recipe
 from dissensus.runner import Execution, InterruptedRunError, execute
 from dissensus.splits import Holdout
@@ -33,6 +33,7 @@ KILLABLE = [
     replace(QUICK, model=Mlp(hidden=(32,)), delivery=Sampled(), optimiser=Sgd(lr=0.05), epochs=6, batch=128),
     replace(QUICK, model=Smallcnn(width=4, hidden=16), delivery=Multipass(), mixing=Mixup(), epochs=4, batch=128),
     replace(QUICK, validation=Holdout(0.2), best=Best(), epochs=12, batch=128),
+    replace(QUICK, model=Speedy((4, 8)), averaging=Ema(0.5), best=Best("evaluation"), epochs=4, batch=128),
 ]
 
 
@@ -158,8 +159,8 @@ def test_a_full_disk_stops_with_a_message_and_leaves_a_run_that_goes_on(tmp_path
 
 
 def test_an_executor_begins_nothing_more_once_the_disk_is_full(tmp_path, monkeypatch):
-    def no_room(spec, ledger, execution, tell, stop):
-        tell(Event("full", spec.id, message="there is no room left"))
+    def no_room(job, ledger, execution, tell, stop):
+        tell(Event("full", job.runs[0], message="there is no room left"))
 
     monkeypatch.setattr(local, "compute", no_room)
     events = []
@@ -205,16 +206,18 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(tmp_path):
 
 
 def test_a_worker_whose_parent_is_gone_leaves(tmp_path):
-    _, line = lives.CONTEXT.Pipe()
-    orphan = lives.born(local._work, -1, line, str(tmp_path), ALONE)  # no process has that number
+    parents, line = lives.CONTEXT.Pipe()
+    orphan = lives.born(local._work, line, str(tmp_path), ALONE, {})
+    line.close()
+    parents.close()
     orphan.join(30)
     assert orphan.exitcode == 0
 
 
 def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("dissensus.runner.Stage.of", lambda spec: 1 / 0)
+    monkeypatch.setattr("dissensus.runner.Stage.of", lambda spec, ledger: 1 / 0)
     ledger, spec, events = Ledger(tmp_path), QUICK.spec(DATA, 0), []
-    compute(spec, ledger, ALONE, events.append)
+    compute(lives.alone(spec), ledger, ALONE, events.append)
     assert events[-1].kind == "failed"
     assert "ZeroDivisionError" in (ledger.work(spec.id) / "error.txt").read_text()
 
@@ -222,11 +225,13 @@ def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
 class TestClaims:
     def test_only_one_can_hold_a_claim_and_it_is_free_afterwards(self, tmp_path):
         file = tmp_path / "work" / "claim"
-        with claims.take(file):
-            assert claims.take(file) is None
-            assert claims.is_held(file)
+        claim = claims.take(file)
+        assert claims.take(file) is None
+        assert claims.is_held(file)
+        claim.release()
         assert not claims.is_held(file)
-        assert claims.take(file) is not None
+        assert not file.parent.exists()
+        claims.take(file).release()
 
     def test_the_claim_of_a_process_that_was_killed_is_free_at_once(self, tmp_path):
         ready, let_go = lives.CONTEXT.Event(), lives.CONTEXT.Event()
@@ -235,32 +240,39 @@ class TestClaims:
         assert claims.take(tmp_path / "claim") is None
         holder.kill()
         holder.join()
-        assert claims.take(tmp_path / "claim") is not None
+        claims.take(tmp_path / "claim").release()
 
     def test_the_claim_of_another_machine_is_free_only_when_nobody_touched_it_for_long(self, tmp_path):
         file = tmp_path / "claim"
         file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "claim": "x"}))
         assert claims.take(file) is None
         os.utime(file, (0, file.stat().st_mtime - claims.PATIENCE - 1))
-        assert claims.take(file) is not None
+        claims.take(file).release()
 
-    def test_a_beating_heart_keeps_a_claim_fresh(self, tmp_path, monkeypatch):
+    def test_a_beating_heart_keeps_all_claims_of_a_process_fresh(self, tmp_path, monkeypatch):
         monkeypatch.setattr(claims, "HEARTBEAT", 0.01)
-        file = tmp_path / "claim"
-        with claims.take(file):
+        files = [tmp_path / name / "claim" for name in "abc"]
+        held = [claims.take(file) for file in files]
+        for file in files:
             os.utime(file, (0, 0))
-            for _ in range(500):
-                if file.stat().st_mtime > 0:
-                    break
-                claims.threading.Event().wait(0.01)
-            assert file.stat().st_mtime > 0
+        for _ in range(500):
+            if all(file.stat().st_mtime > 0 for file in files):
+                break
+            claims.threading.Event().wait(0.01)
+        assert all(file.stat().st_mtime > 0 for file in files)
+        for claim in held:
+            claim.release()
+        assert not list(tmp_path.iterdir())
 
-    def test_an_owner_that_slept_through_its_claim_does_not_end_the_new_one(self, tmp_path):
+    def test_an_owner_that_slept_through_its_claim_does_not_touch_or_end_the_new_one(self, tmp_path):
         file = tmp_path / "claim"
         sleeper = claims.take(file)
-        with sleeper:
-            file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "claim": "new"}))
+        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "claim": "new"}))
+        os.utime(file, (0, 0))
+        sleeper.touch()
+        sleeper.release()
         assert "new" in file.read_text()
+        assert file.stat().st_mtime == 0
 
     def test_of_many_who_see_an_abandoned_claim_one_gets_it(self, tmp_path):
         from concurrent.futures import ThreadPoolExecutor
@@ -274,6 +286,7 @@ class TestClaims:
                 taken = [claim for claim in pool.map(lambda _, f=file: claims.take(f), range(8)) if claim is not None]
             assert len(taken) == 1
             assert file.read_text() == taken[0].owner
+            taken[0].release()
 
 
 def test_a_paused_owner_and_its_successor_publish_one_result(tmp_path):

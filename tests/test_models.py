@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dissensus import random, runs
-from dissensus.models import MODELS, Linear, Mlp, Model, Normalise, ResNet18, ResNet20, Smallcnn, moments
+from dissensus.models import MODELS, Linear, Mlp, Model, Normalise, ResNet18, ResNet20, Smallcnn, Speedy, moments
 
 SHAPE = (3, 8, 8)
 MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.25, 0.3])
@@ -29,7 +29,7 @@ def parameters(module: torch.nn.Module) -> int:
 
 
 def test_spec_names_are_those_of_the_papers_and_the_docs():
-    assert list(MODELS) == ["linear", "mlp", "smallcnn", "resnet18", "resnet20"]
+    assert list(MODELS) == ["linear", "mlp", "smallcnn", "resnet18", "resnet20", "speedy"]
 
 
 @every_model
@@ -38,7 +38,7 @@ def test_a_member_goes_through_a_spec_and_back(member):
 
 
 def test_changed_fields_go_through_a_spec_too():
-    for model in (Mlp(hidden=(64, 32), dropout=0.0), Smallcnn(width=4, hidden=8)):
+    for model in (Mlp(hidden=(64, 32), dropout=0.0), Smallcnn(width=4, hidden=8), Speedy((8, 16), scale=0.5)):
         assert runs.decode(runs.encode(model), MODELS) == model
 
 
@@ -114,7 +114,7 @@ def test_a_few_steps_fit_a_small_batch(member):
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     x, labels = images(8), torch.arange(8)
     first = model.loss(x, labels).item()
-    for _ in range(15):
+    for _ in range(45):
         optimiser.zero_grad()
         model.loss(x, labels).backward()
         optimiser.step()
@@ -146,6 +146,65 @@ def test_resnets_keep_the_resolution_in_the_stem_and_halve_it_between_stages():
         for layer in list(body)[3:-2]:
             x = layer(x)
         assert x.shape[1:] == (last, 32 // 2 ** (depth - 1), 32 // 2 ** (depth - 1))
+
+
+def correlated_images(n: int) -> torch.Tensor:
+    """Bytes whose neighbours and channels resemble each other, as in photographs."""
+    rough = torch.rand(n, 1, 12, 12, generator=torch.Generator().manual_seed(4))
+    smooth = torch.nn.functional.avg_pool2d(rough, 5, stride=1)
+    noise = torch.rand(n, *SHAPE, generator=torch.Generator().manual_seed(5))
+    return ((0.9 * smooth + 0.1 * noise) * 255).to(torch.uint8)
+
+
+def test_the_stem_of_speedy_makes_patches_of_its_training_images_white():
+    model, x = build(Speedy()), correlated_images(700)
+    model.prepare(x)
+    patches = model.body[0](model.normalise(x.float() / 255)).detach().movedim(1, 3).flatten(0, 2).double()
+    half = patches[:, :12]
+    torch.testing.assert_close(patches[:, 12:], -half, rtol=0, atol=1e-5)
+    second_moment = half.T @ half / len(half)
+    variances = second_moment.diagonal()
+    torch.testing.assert_close(second_moment - variances.diag(), torch.zeros_like(second_moment), rtol=0, atol=1e-3)
+    plain = model.normalise(x.float() / 255)
+    by_hand = torch.stack([plain[:, c, i : i + 7, j : j + 7].flatten() for c in range(3) for i in (0, 1) for j in (0, 1)])
+    eigenvalues = torch.linalg.eigvalsh((by_hand @ by_hand.T / by_hand.shape[1]).double())
+    torch.testing.assert_close(variances, eigenvalues / (eigenvalues + 5e-4), rtol=1e-3, atol=1e-3)
+
+
+def test_the_stem_of_speedy_is_a_function_of_the_training_images_alone_and_is_not_trained():
+    one, other = build(Speedy(), seed=0), build(Speedy(), seed=1)
+    for model in (one, other):
+        model.prepare(correlated_images(50))
+    assert torch.equal(one.body[0].weight, other.body[0].weight)
+    other.prepare(correlated_images(50).flip(0))
+    torch.testing.assert_close(one.body[0].weight, other.body[0].weight)
+    other.prepare(correlated_images(50).float() / 255)
+    torch.testing.assert_close(one.body[0].weight, other.body[0].weight)
+    assert not any(name == "body.0.weight" for name, _ in one.named_parameters())
+    assert "body.0.weight" in one.state_dict()
+
+
+def test_the_convolutions_of_speedy_start_by_passing_their_inputs_on():
+    x = torch.rand(2, 12, 5, 5)
+    first, second = [part for part in build(Speedy((16, 8))).body if isinstance(part, torch.nn.Conv2d)][1:3]
+    assert torch.equal(first(x.repeat(1, 2, 1, 1)[:, :16]), x.repeat(1, 2, 1, 1)[:, :16])
+    assert torch.equal(second(x.repeat(1, 2, 1, 1)[:, :16]), x[:, :8])
+
+
+def test_speedy_halves_the_image_in_every_stage_and_takes_the_largest_of_what_is_left():
+    model = Speedy((8, 16, 24)).build((3, 32, 32), 10, MEAN, STD)
+    sizes, x = [], torch.rand(1, 3, 32, 32)
+    for layer in model.body:
+        x = layer(x)
+        sizes += [tuple(x.shape[1:])] if isinstance(layer, torch.nn.MaxPool2d) else []
+    assert sizes == [(8, 15, 15), (16, 7, 7), (24, 3, 3)]
+    assert x.shape == (1, 24)
+
+
+def test_the_logits_of_speedy_are_scaled():
+    features = torch.rand(4, 128)
+    plain, scaled = (build(Speedy(scale=scale)).head(features) for scale in (1.0, 0.25))
+    torch.testing.assert_close(scaled, plain / 4)
 
 
 def test_the_head_of_002_is_as_printed():

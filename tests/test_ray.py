@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
 
+import lives
 from dissensus import analyses, claims, datasets
 from dissensus.errors import InputError
 from dissensus.executors import local
@@ -30,7 +33,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'diss
 DATA = datasets.load("digits")
 QUICK = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=256)
 SLOW = replace(QUICK, epochs=600).spec(DATA, 0)  # some seconds
-OFTEN = Execution(checkpoint_seconds=0.2)
+OFTEN = Execution(checkpoint_seconds=0.1)
 WAYS = pytest.mark.parametrize("shared", [True, False], ids=["in_a_shared_folder", "without_a_shared_folder"])
 
 
@@ -81,6 +84,11 @@ def cluster():
         yield address
 
 
+@pytest.fixture(autouse=True)
+def tasks_speak_often(monkeypatch):
+    monkeypatch.setattr(on_ray, "TALK", 0.1)
+
+
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """What one process on this machine computes."""
@@ -122,15 +130,19 @@ def test_two_nodes_give_the_scores_of_one_process(cluster, reference, tmp_path, 
 
 
 def test_a_run_whose_worker_is_killed_ends_with_the_same_scores(cluster, reference, tmp_path):
-    ledger, killed = Ledger(tmp_path), []
+    ledger = Ledger(tmp_path)
+    work, over = ledger.work(SLOW.id), threading.Event()
 
-    def kill(event):
-        if event.kind == "epoch" and not killed:
-            killed.append(json.loads((ledger.work(event.run) / "claim").read_text())["pid"])
-            os.kill(killed[0], signal.SIGKILL)
+    def kill_once_saved():
+        while not (work / "checkpoint").is_file() and not over.wait(0.01):
+            pass
+        os.kill(json.loads((work / "claim").read_text())["pid"], signal.SIGKILL)
 
-    ended = on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN, listen=kill)
-    assert killed
+    with ThreadPoolExecutor() as pool:
+        killing = pool.submit(kill_once_saved)
+        ended = on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN)
+        over.set()
+        killing.result()
     assert not ended.failed
     assert ledger.read(SLOW.id).provenance["resumed"] == 1
     assert scores_in(ledger, [SLOW]) == reference([SLOW])
@@ -168,26 +180,13 @@ def test_a_driver_that_stops_and_comes_back_goes_on_where_it_stopped(cluster, re
     assert scores_in(ledger, specs) == reference(specs)
 
 
-DRIVER = """
-import json, sys
-from dissensus.executors import ray
-from dissensus.ledger import Ledger
-from dissensus.runner import Execution
-from dissensus.runs import Spec
-
-document, folder, address = sys.argv[1:]
-ray.run_all([Spec.from_json(json.loads(document))], Ledger(folder), address=address,
-            execution=Execution(checkpoint_seconds=0.2), listen=lambda event: print(event.kind, flush=True))
-"""
-
-
 def test_a_driver_that_is_killed_loses_at_most_what_came_after_the_last_checkpoint(cluster, reference, tmp_path):
-    ledger = Ledger(tmp_path)
-    arguments = [json.dumps(SLOW.to_json()), str(tmp_path), cluster]
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, *arguments], stdout=subprocess.PIPE, text=True)
-    with driver:
-        assert "epoch\n" in driver.stdout
-        driver.kill()
+    ledger, told = Ledger(tmp_path), lives.CONTEXT.Queue()
+    driver = lives.born(lives.driving, SLOW.to_json(), str(tmp_path), cluster, told)
+    while told.get(timeout=120) != "epoch":
+        pass
+    driver.kill()
+    driver.join()
     assert SLOW.id not in ledger
     assert not on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN).failed
     assert scores_in(ledger, [SLOW]) == reference([SLOW])

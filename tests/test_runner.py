@@ -167,10 +167,10 @@ def test_an_agenda_hands_out_a_spec_only_when_its_inputs_are_there(tmp_path):
     two = analyses.evaluation(one.id)
     ledger = Ledger(tmp_path)
     agenda = Agenda([two, one], ledger, listen=lambda event: None)
-    assert agenda.next() == one
+    assert agenda.next().specs == (one,)
     assert agenda.next() is None
     execute(one, ledger)
     agenda.told(Event("done", one.id))
-    assert agenda.next() == two
+    assert agenda.next().specs == (two,)
     agenda.told(Event("failed", two.id, message="why"))
     assert agenda.failed == {two.id: "why"}

@@ -1,5 +1,6 @@
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +12,8 @@ from dissensus.datasets.images import CropFlip
 from dissensus.delivery import Multipass, Sampled, Soft
 from dissensus.errors import InputError
 from dissensus.mixing import Cutmix, Mixup
-from dissensus.models import Mlp, Smallcnn, moments
-from dissensus.optim import Adam, AdamW, Constant, Cosine, EarlyStopping, Plateau, Sgd
+from dissensus.models import Mlp, Smallcnn, Speedy, moments
+from dissensus.optim import Adam, AdamW, Constant, Cosine, EarlyStopping, Ema, Linear, Plateau, Sgd
 from dissensus.targets import Empirical
 from dissensus.train import Settings, fit
 
@@ -71,8 +72,9 @@ def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
         Settings(Sgd(lr=0.05), Cosine(), epochs=5, batch=16),
         Settings(Adam(), Cosine(warmup=1), epochs=5, batch=16, mixing=Mixup()),
         Settings(AdamW(), Constant(), epochs=5, batch=16, mixing=Cutmix(), augment=CropFlip(padding=1)),
+        Settings(Sgd(lr=0.05, nesterov=True), Linear(warmup=1), epochs=5, batch=16, averaging=Ema(0.5)),
     ],
-    ids=["sgd", "adam mixup", "adamw cutmix crop"],
+    ids=["sgd", "adam mixup", "adamw cutmix crop", "nesterov averaged"],
 )
 @pytest.mark.parametrize("delivery", [Soft(), Sampled(), Multipass()])
 def test_a_run_that_goes_on_from_a_saved_state_ends_with_the_same_bits(settings, delivery):
@@ -97,6 +99,48 @@ def test_a_run_that_goes_on_from_a_saved_state_ends_with_the_same_bits(settings,
         trained(data, rule, delivery, settings=settings, model=resumed, state=saved["state"], observe=note)
         assert torch.equal(weights(unbroken), weights(resumed))
         assert seen == losses
+
+
+def every_step(model, settings, **more):
+    """The weights and statistics after each step, and what the model had when it was observed and at the end."""
+    steps, observed = [], []
+
+    def note(snapshot):
+        steps.append(copy.deepcopy(model.state_dict()))
+
+    def observe(epoch, loss):
+        observed.append(copy.deepcopy(model.state_dict()))
+
+    trained(IMAGES, model=model, settings=settings, pause=note, observe=observe, **more)
+    inside = [one for at, one in enumerate(steps) if at % 5 != 4]  # of 5 calls an epoch the last is between epochs
+    return inside, observed, model.state_dict()
+
+
+def same(one, other, **tolerance):
+    return all(torch.allclose(one[name].double(), other[name].double(), **tolerance) for name in one)
+
+
+def test_averaged_weights_are_the_weighted_mean_of_all_steps_and_batch_norm_statistics_too():
+    settings = Settings(Sgd(lr=0.05), Constant(), epochs=3, batch=16, averaging=Ema(1.5))
+    steps, observed, last = every_step(model_for(IMAGES, Speedy((4, 4))), settings)
+    assert len(steps) == 12  # 4 an epoch: the memory is 6 steps
+    mean, stays = None, math.exp(-1 / 6)
+    for n, step in enumerate(steps, 1):
+        rate = max(1 - stays, 1 / n)
+        real = {name: value.double() for name, value in step.items() if value.is_floating_point()}
+        mean = real if mean is None else {name: mean[name] + rate * (real[name] - mean[name]) for name in real}
+        if n % 4 == 0:
+            assert same(mean, observed[n // 4 - 1], atol=1e-6)
+    assert same(mean, last, atol=1e-6)
+    assert any("running_var" in name for name in mean)
+    assert not same(steps[-1], last, atol=1e-3)
+
+
+def test_averaging_does_not_change_the_steps():
+    plain = Settings(Sgd(lr=0.05), Constant(), epochs=3, batch=16)
+    steps, _, _ = every_step(model_for(IMAGES, Speedy((4, 4))), plain)
+    beside, _, _ = every_step(model_for(IMAGES, Speedy((4, 4))), replace(plain, averaging=Ema(2.0)))
+    assert all(same(a, b, atol=0, rtol=0) for a, b in zip(steps, beside, strict=True))
 
 
 def test_only_the_delivered_labels_differ_between_two_deliveries():

@@ -16,7 +16,6 @@ import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from dissensus.storage import write_whole
 
@@ -25,32 +24,62 @@ HEARTBEAT = 10.0
 
 
 class Claim:
-    """A run that is ours for as long as this is open. `take` makes one."""
+    """A run that is ours until it is released. `take` makes one."""
 
     def __init__(self, file: Path, owner: str) -> None:
         self.file, self.owner = file, owner
-        self._ended = threading.Event()
-        self._heart = threading.Thread(target=self._beat, daemon=True)
+        _HEART.beats_for(self)
 
-    def __enter__(self) -> Claim:
-        self._heart.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._heart.join()
-        if _owner(self.file) == self.owner:  # it may have been taken over while we slept
+    def release(self) -> None:
+        """Give it back, unless it was taken over meanwhile."""
+        _HEART.forgets(self)
+        if _owner(self.file) == self.owner:
             self.file.unlink(missing_ok=True)
         with suppress(OSError):
             self.file.parent.rmdir()  # where nothing else was left in it
 
+    def touch(self) -> None:
+        """Say that its owner lives."""
+        with suppress(OSError):  # a claim that was taken over is no longer ours to touch
+            if _owner(self.file) == self.owner:
+                os.utime(self.file)
+
+
+class _Heart:
+    """Touches all claims of this process from one thread: the driver of a cluster may hold thousands."""
+
+    def __init__(self) -> None:
+        self._claims: set[Claim] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def beats_for(self, claim: Claim) -> None:
+        with self._changed:
+            self._claims.add(claim)
+            if self._thread is None or not self._thread.is_alive():  # a forked process has the name, not the thread
+                self._thread = threading.Thread(target=self._beat, daemon=True)
+                self._thread.start()
+
+    def forgets(self, claim: Claim) -> None:
+        with self._changed:
+            self._claims.discard(claim)
+            if not self._claims:
+                self._changed.notify()
+
     def _beat(self) -> None:
-        while not self._ended.wait(HEARTBEAT):
-            with suppress(OSError):  # a claim that was taken over is no longer ours to touch
-                if _owner(self.file) == self.owner:
-                    os.utime(self.file)
+        while True:
+            with self._changed:
+                if self._claims:
+                    self._changed.wait(HEARTBEAT)
+                if not self._claims:
+                    self._thread = None
+                    return
+                claims = list(self._claims)
+            for claim in claims:
+                claim.touch()
+
+
+_HEART = _Heart()
 
 
 def take(file: Path, patience: float = PATIENCE) -> Claim | None:
@@ -74,9 +103,22 @@ def take(file: Path, patience: float = PATIENCE) -> Claim | None:
         guard.unlink(missing_ok=True)
 
 
-def is_held(file: Path, patience: float = PATIENCE) -> bool:
-    """Whether somebody computes this run now."""
-    return file.is_file() and not _abandoned(file, patience)
+def is_held(file: Path, patience: float = PATIENCE, now: float | None = None) -> bool:
+    """Whether somebody computes this run now. Whoever asks for many runs at once gives the time of `clock`."""
+    return file.is_file() and not _abandoned(file, patience, now)
+
+
+def clock(folder: Path) -> float:
+    """The time on the file system's clock."""
+    probe = folder / f".clock-{uuid.uuid4().hex[:8]}"
+    try:
+        probe.touch()
+    except OSError:  # not ours to write in, or removed: whoever held the claim has ended
+        return time.time()
+    try:
+        return probe.stat().st_mtime
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _create(file: Path, owner: str) -> bool:
@@ -100,13 +142,13 @@ def _owner(file: Path) -> str | None:
         return None
 
 
-def _abandoned(file: Path, patience: float) -> bool:
+def _abandoned(file: Path, patience: float, now: float | None = None) -> bool:
     """True also where the file is gone: then nobody holds it."""
     try:
         owner, touched = file.read_text(encoding="utf-8"), file.stat().st_mtime
     except FileNotFoundError:
         return True
-    return _is_dead(owner) or _now(file.parent) - touched > patience
+    return _is_dead(owner) or (clock(file.parent) if now is None else now) - touched > patience
 
 
 def _is_dead(owner: str) -> bool:
@@ -121,15 +163,3 @@ def _is_dead(owner: str) -> bool:
     except (ValueError, KeyError, TypeError, PermissionError):  # half-written, or another user's
         return False
     return False
-
-
-def _now(folder: Path) -> float:
-    """The time on the file system's clock."""
-    probe = folder / f".clock-{uuid.uuid4().hex[:8]}"
-    try:
-        probe.touch()
-        return probe.stat().st_mtime
-    except FileNotFoundError:  # the folder was removed: whoever held the claim has ended
-        return time.time()
-    finally:
-        probe.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ class Doing:
 
     epoch: int = 0
     epochs: int = 0
-    loss: float = float("nan")
+    loss: float | None = None
 
     @property
     def share(self) -> float:
@@ -115,7 +115,8 @@ def doing_table(doing: Mapping[str, Doing]) -> Table:
         table.add_column(name, no_wrap=True)
     for label, one in list(doing.items())[:MOST_SHOWN]:
         bar = ProgressBar(total=1.0, completed=one.share, width=16)
-        table.add_row(label, f"{one.epoch}/{one.epochs}", f"{one.loss:.4f}", bar)
+        loss = "" if one.loss is None else f"{one.loss:.4f}"
+        table.add_row(label, f"{one.epoch}/{one.epochs}", loss, bar)
     if len(doing) > MOST_SHOWN:
         table.add_row(f"and {len(doing) - MOST_SHOWN} more", "", "", "")
     return table
@@ -138,18 +139,21 @@ class Survey:
 
 
 def survey(labels: Mapping[str, str], ledger: Ledger) -> Survey:
-    """What of these runs is done, under way (somebody holds its claim) or failed."""
-    finished = set(ledger.ids())
+    """What of these runs is done, under way (somebody holds its claim) or failed.
+
+    Two listings, and a look into the folders of what is not finished: also where the plan has 100,000 runs.
+    """
+    finished = labels.keys() & ledger.ids()
+    begun = ledger.begun() & labels.keys() - finished
+    now = claims.clock(ledger.folder) if begun else 0.0
     doing, failed = {}, {}
-    for run, label in labels.items():
-        work = ledger.work(run)
-        if run in finished or not work.is_dir():
-            continue
-        if claims.is_held(work / "claim"):
+    for run in (run for run in labels if run in begun):
+        work, label = ledger.work(run), labels[run]
+        if claims.is_held(work / "claim", now=now):
             try:
                 doing[label] = Doing(**json.loads((work / "progress.json").read_text(encoding="utf-8")))
-            except (FileNotFoundError, ValueError):  # just begun, or being written at this moment
+            except FileNotFoundError:  # just begun
                 doing[label] = Doing()
         elif (work / "error.txt").is_file():
             failed[label] = (work / "error.txt").read_text(encoding="utf-8")
-    return Survey(len(finished & set(labels)), len(labels), doing, failed)
+    return Survey(len(finished), len(labels), doing, failed)

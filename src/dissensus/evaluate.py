@@ -48,6 +48,16 @@ def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int) -> tupl
     return scores, {name: [one.value for one in fitted.temperatures] for name, fitted in tempered.items()}
 
 
+def monitored(log_probs: Tensor, target: Tensor, people: Tensor, labels: Tensor) -> dict[str, float]:
+    """Three numbers for a curve: cross-entropy to the run's own target, accuracy, KL from the people; all [n, K] but
+    labels [n]. Quicker than `judge`, which gives all there are."""
+    return {
+        "loss": float(metrics.soft_nll(log_probs, target).mean()),
+        "accuracy": float((log_probs.argmax(1) == labels).double().mean()),
+        "kl": float(metrics.kl(log_probs, people).mean()),
+    }
+
+
 def record(predictions: Predictions, data: Data, rows: Tensor) -> Mapping[str, NDArray[Any]]:
     """What a run keeps of its predictions: enough to draw and to test with, without the data set."""
     parts = {"rows": rows, "logits": predictions.logits.float(), "people": data.people[rows], "labels": data.labels[rows]}

@@ -21,7 +21,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from torch.func import functional_call, grad, jvp
+from torch.func import functional_call, grad, jvp, vmap
 from torch.nn.functional import cross_entropy, normalize
 
 from dissensus import random
@@ -358,6 +358,8 @@ def _interpolated(a: Tensor, b: Tensor, alpha: float) -> Tensor:
 @torch.no_grad()
 def _reestimate_batch_norm(model: nn.Module, x: Tensor, batch: int) -> None:
     norms = [part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
@@ -371,17 +373,47 @@ def _reestimate_batch_norm(model: nn.Module, x: Tensor, batch: int) -> None:
         norm.eval()
 
 
-def last_layer_gradient_variance(target: Tensor, features: Tensor) -> Tensor:
+def last_layer_gradient_variance(target: Tensor, features: Tensor, *, bias: bool = True, scale: float = 1.0) -> Tensor:
     """The noise that one sampled label puts on the last layer's gradient, for each item, float64 [N].
 
     For labels drawn from `target` [N, K] and penultimate features h [N, D], the trace of the covariance of the gradient
-    by weights and bias is (1 − ‖p‖²)(1 + ‖h‖²), whatever the model predicts (003, equation 7). It grows with disagreement
-    by construction, so its correlation with vote entropy is no finding about training.
+    by weights and bias is (1 − ‖p‖²)(1 + ‖h‖²), whatever the model predicts (003, equation 7); without the 1 + where
+    there is no bias, and times `scale`² where the layer's output is multiplied by that. It grows with disagreement by
+    construction, so its correlation with vote entropy is no finding about training.
 
     >>> last_layer_gradient_variance(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([[3.0], [3.0]])).tolist()
     [5.0, 0.0]
     """
+    p, h = _items_with_features(target, features)
+    return scale**2 * (1 - p.square().sum(1)) * (h.square().sum(1) + (1 if bias else 0))
+
+
+def sampled_gradient_variance(head: nn.Module, target: Tensor, features: Tensor, *, draws: int, seed: int) -> Tensor:
+    """The same by experiment, float64 [N]: `draws` labels an item, and the spread of the gradients that autograd gives.
+
+    `head` turns features into logits, and may be any module: this is what `last_layer_gradient_variance` is checked by.
+    """
+    p, h = _items_with_features(target, features)
+    fixed = copy.deepcopy(head).to("cpu", torch.float64)
+    parameters = {name: one.detach() for name, one in fixed.named_parameters()}
+
+    def loss(values: dict[str, Tensor], feature: Tensor, label: Tensor) -> Tensor:
+        logits: Tensor = functional_call(fixed, values, (feature[None],))
+        return cross_entropy(logits, label[None])
+
+    gradient = vmap(grad(loss), (None, None, 0))
+    labels = torch.arange(p.shape[1])
+    counts = torch.from_numpy(random.numpy_generator(seed, "probe", "labels").multinomial(draws, p.numpy())).double()
+    found = []
+    for feature, times in zip(h, counts, strict=True):
+        of_label = torch.cat([part.flatten(1) for part in gradient(parameters, feature, labels).values()], 1)
+        mean = times @ of_label / draws
+        found.append(times @ (of_label - mean).square().sum(1) / (draws - 1))
+    return torch.stack(found)
+
+
+def _items_with_features(target: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
     p, h = checked_probs(target, where="target"), features.detach().to("cpu", torch.float64)
     if h.ndim != 2 or len(h) != len(p):
         raise InputError(f"features {list(h.shape)} are not [{len(p)} items, width]", where="features", state="")
-    return (1 - p.square().sum(1)) * (1 + h.square().sum(1))
+    return p, h

@@ -12,12 +12,14 @@ Several processes and machines may use one folder at once.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.runs import Json, Run
-from dissensus.storage import digest, explained, write_whole
+from dissensus.storage import DiskFullError, digest, explained, write_whole
 
 CHECKSUMS = "checksums"
 Arrays = Mapping[str, NDArray[Any]]
@@ -54,9 +56,10 @@ class Ledger:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
+        self._index = self.folder / ".index.json"
 
     def __contains__(self, run_id: str) -> bool:
-        return (self.folder / run_id / "run.json").is_file()
+        return os.path.isfile(f"{self.folder}/{run_id}/run.json")  # noqa: PTH113 - asked for thousands of runs at once
 
     def __iter__(self) -> Iterator[Run]:
         """All finished runs, in the order of their ids."""
@@ -64,45 +67,67 @@ class Ledger:
 
     def ids(self) -> list[str]:
         """Of all finished runs, sorted."""
-        if not self.folder.is_dir():
-            return []
-        with os.scandir(self.folder) as entries:
-            return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.name in self)
+        return sorted(name for name in _names_in(self.folder) if not name.startswith(".") and name in self)
+
+    def begun(self) -> set[str]:
+        """The ids of runs that are not finished and have a folder to work in: under way, interrupted or failed."""
+        return set(_names_in(self.folder / ".work"))
 
     def read(self, run_id: str) -> Run:
         """A finished run's record."""
-        record = self.folder / run_id / "run.json"
+        content = self._content(run_id, "run.json")
+        if content is None:
+            raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
         try:
-            return Run.from_json(json.loads(record.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise InputError(f"there is no run {run_id}", where=str(self.folder), state="") from None
+            return Run.from_json(json.loads(content))
         except (ValueError, KeyError) as problem:
-            raise InputError(
-                f"the record is damaged ({problem})",
-                where=str(record),
-                mend=f"`dissensus runs rm {run_id}` removes it, and the next run computes it again",
-                state="",
-            ) from None
+            raise self._damaged(run_id, "run.json", f"is damaged ({problem})") from None
 
     def arrays(self, run_id: str, name: str) -> dict[str, NDArray[Any]] | None:
         """A run's named arrays, or None where they were not kept (committed records have none)."""
-        file = self.folder / run_id / f"{name}.npz"
-        if not file.is_file():
+        content = self._content(run_id, f"{name}.npz")
+        if content is None:
             return None
-        with np.load(file, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}
 
     def weights(self, run_id: str, checkpoint: str) -> dict[str, Tensor]:
         """The weights of a run's checkpoint, `last` or `best`."""
-        file = self.folder / run_id / f"{checkpoint}.safetensors"
-        if not file.is_file():
+        content = self._content(run_id, f"{checkpoint}.safetensors")
+        if content is None:
             raise InputError(
                 f"run {run_id} has no weights {checkpoint!r}",
                 where=str(self.folder),
                 mend="Remove this run's folder and run the recipe again to have them",
                 state="",
             )
-        return safetensors.torch.load_file(file)
+        return dict(sorted(safetensors.torch.load(content).items()))
+
+    def _content(self, run_id: str, name: str) -> bytes | None:
+        """A file of a finished run, or None where there is none. One that is not what was written is never used."""
+        try:
+            content = (self.folder / run_id / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        if self._checksums(run_id).get(name) not in (None, hashlib.sha256(content).hexdigest()):
+            raise self._damaged(run_id, name, "is not what was written")
+        return content
+
+    def _checksums(self, run_id: str) -> dict[str, str]:
+        """By file name; empty where they were not kept."""
+        try:
+            lines = (self.folder / run_id / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return {}
+        return {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
+
+    def _damaged(self, run_id: str, name: str, how: str) -> InputError:
+        return InputError(
+            f"{name} {how}",
+            where=str(self.folder / run_id / name),
+            mend=f"`dissensus runs rm` with {run_id} removes the run, and the next `dissensus run` computes it again",
+            state="",
+        )
 
     def work(self, run_id: str) -> Path:
         """The folder of a run that is not finished."""
@@ -116,8 +141,7 @@ class Ledger:
             for name, state in weights.items():
                 stored = {key: value.detach().cpu().contiguous() for key, value in state.items()}
                 safetensors.torch.save_file(stored, draft / f"{name}.safetensors")
-            text = json.dumps(run.to_json(), allow_nan=False, ensure_ascii=False, indent=1)
-            (draft / "run.json").write_text(text + "\n", encoding="utf-8")
+            (draft / "run.json").write_text(_record(run), encoding="utf-8")
         shutil.rmtree(self.work(run.id), ignore_errors=True)
 
     def files(self, run_id: str) -> dict[str, bytes]:
@@ -161,41 +185,63 @@ class Ledger:
         """Forget a run, finished or not; it will be computed again when a plan needs it."""
         shutil.rmtree(self.folder / run_id, ignore_errors=True)
         shutil.rmtree(self.work(run_id), ignore_errors=True)
+        self._index.unlink(missing_ok=True)
 
     def verify(self, run_id: str) -> list[str]:
         """What is wrong with a finished run, in sentences: a file edited, cut short or lost, or under a wrong name."""
-        folder = self.folder / run_id
-        checksums = folder / CHECKSUMS
-        if not checksums.is_file():
+        checksums = self._checksums(run_id)
+        if not checksums:
             return [f"{CHECKSUMS} is missing: nothing can be verified"]
         problems = []
-        for line in checksums.read_text(encoding="utf-8").splitlines():
-            expected, name = line.split("  ", 1)
-            file = folder / name
-            if not file.is_file():
-                problems.append(f"{name} is missing")
-            elif digest(file) != expected:
-                problems.append(f"{name} is not what was written")
+        for name in checksums:
+            try:
+                if self._content(run_id, name) is None:
+                    problems.append(f"{name} is missing")
+            except InputError as problem:
+                problems.append(problem.what)
+        if problems:
+            return problems
         try:
             found = self.read(run_id).id
         except InputError as problem:
-            return [*problems, problem.what]
-        return problems if found == run_id else [*problems, f"the spec inside is that of {found}"]
+            return [problem.what]
+        return [] if found == run_id else [f"the spec inside is that of {found}"]
 
     def summaries(self) -> list[Summary]:
         """All finished runs in short. What was read once is kept in `.index.json`: finished runs do not change."""
-        index_file = self.folder / ".index.json"
         try:
-            index: dict[str, Json] = json.loads(index_file.read_text(encoding="utf-8"))
+            index: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             index = {}
         ids = self.ids()
         unread = [run_id for run_id in ids if run_id not in index]
         if unread or len(index) > len(ids):
-            fresh = {run_id: index.get(run_id) or _summary(self.read(run_id)) for run_id in ids}
-            write_whole(index_file, json.dumps(fresh, ensure_ascii=False).encode())
+            fresh = {run_id: index.get(run_id) or self._summary(run_id) for run_id in ids}
+            with suppress(OSError, DiskFullError):  # it saves time, and that only
+                write_whole(self._index, json.dumps(fresh, ensure_ascii=False).encode(), lasting=False)
             index = fresh
         return [Summary(id=run_id, **index[run_id]) for run_id in ids]
+
+    def _summary(self, run_id: str) -> Json:
+        """From the head of the record; where there is none, or a damaged one, from the whole."""
+        with open(f"{self.folder}/{run_id}/run.json", "rb") as record:  # noqa: PTH123 - thousands at once
+            head, found, _ = record.read().partition(_AFTER_HEAD)
+        if found:
+            with suppress(ValueError, KeyError):
+                short: Json = json.loads(head + b"}")["summary"]
+                return short
+        return _summary(self.read(run_id))
+
+
+_AFTER_HEAD = b',\n "spec": {'
+"""What follows the head of a record. No string in JSON holds a line break, so this is found nowhere else."""
+
+
+def _record(run: Run) -> str:
+    """The text of run.json. It begins with the summary: a list of many runs reads no more of each."""
+    whole = run.to_json()
+    headed = {"id": whole.pop("id"), "summary": _summary(run), **whole}
+    return json.dumps(headed, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
 
 def _summary(run: Run) -> Json:
@@ -209,6 +255,13 @@ def _summary(run: Run) -> Json:
         "flops": run.facts.get("training_flops"),
         "threads": run.provenance.get("threads"),
     }
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted of 100,000 of them
+    except FileNotFoundError:
+        return []
 
 
 def _flush(file: Path) -> None:

@@ -22,13 +22,14 @@ from dissensus.predictions import Predictions
 class Scene:
     """All that a detector may look at: the model, items `x` and what the model says of them, and what it was trained on.
 
-    `train_features` [M, D] are the penultimate features of the training items, unaugmented.
+    `train_features` [M, D] are the penultimate features of the training items, unaugmented; `neighbour` is `knn`'s k.
     """
 
     model: nn.Module
     x: Tensor
     predictions: Predictions
     train_features: Tensor
+    neighbour: int = 50
 
 
 def energy(logits: Tensor) -> Tensor:
@@ -111,5 +112,5 @@ DETECTORS: dict[str, Callable[[Scene], Tensor]] = {
     "odin": lambda scene: odin(scene.model, scene.x),
     "predictive_entropy": lambda scene: predictive_entropy(scene.predictions.logits),
     "margin": lambda scene: margin(scene.predictions.logits),
-    "knn": lambda scene: knn(_penultimate(scene), scene.train_features),
+    "knn": lambda scene: knn(_penultimate(scene), scene.train_features, k=scene.neighbour),
 }

@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules, as values that a spec can hold."""
+"""Optimisers, learning-rate schedules and weight averages, as values that a spec can hold."""
 
 from __future__ import annotations
 
@@ -165,6 +165,23 @@ class EarlyStopping:
         return bad >= self.patience
 
 
+@dataclass(frozen=True)
+class Ema:
+    """An exponential average of the weights over the steps, which is what is evaluated and kept.
+
+    `epochs` is its memory: a step's weights count e times less for every so many epochs since. Until it has seen that
+    many, it is the plain mean of all steps so far, so that the initial weights do not linger. Batch-norm statistics are
+    averaged like weights. Training itself goes on from the weights that are not averaged.
+    """
+
+    epochs: float = 1.0
+
+    def rate(self, steps: int, steps_an_epoch: int) -> float:
+        """By how much the average moves towards the new weights, when `steps` have been taken with the newest."""
+        return max(-math.expm1(-1 / (self.epochs * steps_an_epoch)), 1 / steps)
+
+
 OPTIMISERS = table(Sgd, Adam, AdamW)
 SCHEDULES = table(Constant, Cosine, Linear, Multistep, Plateau)
 STOPPINGS = table(EarlyStopping)
+AVERAGES = table(Ema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dissensus.data import Data
 from dissensus.datasets.images import AUGMENTS, Augment, NoAugment
@@ -13,7 +13,19 @@ from dissensus.delivery import DELIVERIES, Delivery, Soft
 from dissensus.errors import InputError
 from dissensus.mixing import MIXINGS, Mixing, Unmixed
 from dissensus.models import MODELS, Model
-from dissensus.optim import OPTIMISERS, SCHEDULES, STOPPINGS, Cosine, EarlyStopping, OptimiserRule, Plateau, Schedule, Sgd
+from dissensus.optim import (
+    AVERAGES,
+    OPTIMISERS,
+    SCHEDULES,
+    STOPPINGS,
+    Cosine,
+    EarlyStopping,
+    Ema,
+    OptimiserRule,
+    Plateau,
+    Schedule,
+    Sgd,
+)
 from dissensus.runs import Json, Spec, decode, encode, table
 from dissensus.splits import SPLITS, Folds, Holdout
 from dissensus.targets import TARGETS, Empirical, TargetRule, Teacher
@@ -40,8 +52,20 @@ class Best:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """These fields are those of the winner of a select run, whatever the recipe itself says; known when that is done."""
+
+    by: str
+    fields: tuple[str, ...] = ("optimiser", "schedule", "epochs", "batch")
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """Everything that decides a training run but its seed."""
+    """Everything that decides a training run but its seed.
+
+    `monitored` adds loss, accuracy and KL on the training, validation and evaluation items to the curve of every epoch.
+    `keep` is all, or curve: of the many runs of a grid only the curve is wanted, and no scores, predictions or weights.
+    """
 
     model: Model
     data: str = "digits"
@@ -58,8 +82,12 @@ class Recipe:
     epochs: int = 200
     batch: int = 128
     stopping: EarlyStopping | None = None
+    averaging: Ema | None = None
     best: Best | None = None
     precision: str = "float32"
+    monitored: bool = False
+    keep: Literal["all", "curve"] = "all"
+    chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
         watches = isinstance(self.schedule, Plateau) or self.stopping or (self.best and self.best.on == "validation")
@@ -83,6 +111,8 @@ class Recipe:
         settings["data"] = {"name": self.data, "options": dict(self.options), "digest": data.digest}
         del settings["options"]
         inputs = {"teacher": self.target.runs} if isinstance(self.target, Teacher) else {}
+        if self.chosen is not None:
+            inputs["chosen"] = (self.chosen.by,)
         return Spec("train", {**settings, "seed": seed}, inputs)
 
     @classmethod
@@ -115,7 +145,9 @@ AXES: Mapping[str, Mapping[str, type]] = {
     "optimiser": OPTIMISERS,
     "schedule": SCHEDULES,
     "stopping": STOPPINGS,
+    "averaging": AVERAGES,
     "best": table(Best),
+    "chosen": table(Chosen),
 }
 """Which table turns the names of each field of a recipe into values."""
 

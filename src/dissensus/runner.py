@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
-import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dissensus import analyses, checkpoints, evaluate, metrics, train
 from dissensus.distributed import ALONE, Group
-from dissensus.ledger import Arrays, Ledger
+from dissensus.ledger import Ledger
 from dissensus.models.flops import training_flops
 from dissensus.runs import Json, Run, Spec
-from dissensus.stage import Stage, disputed, own_loss
-from dissensus.targets import Target, ties
-
-GALLERY = 12  # how many of the most disputed evaluation items a run keeps the pictures of
+from dissensus.stage import Stage, own_loss
+from dissensus.targets import Target
+from dissensus.verdict import Curve, Outcome, concluded, versions
 
 COMPILE_PAYS_ABOVE = 3e14
 """Training FLOPs beyond which compiling should be repaid: an estimate, about an hour of two cores, that
@@ -77,7 +73,7 @@ def execute(
     if spec.kind == "train":
         outcome = _train(spec, ledger, execution, progress, stop, group)
     else:
-        outcome = _Outcome(*analyses.compute(spec, ledger))
+        outcome = Outcome(*analyses.compute(spec, ledger))
     provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
     run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
     if group.leads:
@@ -86,29 +82,8 @@ def execute(
     return run
 
 
-def versions() -> Json:
-    """What this was computed with."""
-    return {
-        "dissensus": importlib.metadata.version("dissensus"),
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),  # it is of a class of its own, which a checkpoint cannot hold
-        "numpy": np.__version__,
-        "threads": torch.get_num_threads(),
-    }
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    scores: Json
-    facts: Json
-    arrays: dict[str, Arrays]
-    curve: dict[str, list[float | None]] = field(default_factory=dict)
-    weights: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    how: Json = field(default_factory=dict)
-
-
-def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress, stop: Stop, group: Group) -> _Outcome:
-    stage = Stage.of(spec)
+def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress, stop: Stop, group: Group) -> Outcome:
+    stage = Stage.of(spec, ledger)
     recipe, data, seed = stage.recipe, stage.data, stage.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     target = stage.target(stage.train, ledger)
@@ -134,30 +109,7 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress,
         group=group,
     )
     weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **watch.best}
-    scores, temperatures = {}, {}
-    arrays: dict[str, Arrays] = {}
-    for checkpoint, state in weights.items():
-        model.load_state_dict(state)
-        predictions = evaluate.predict(model, stage.x(stage.held_out).to(device), group=group)
-        scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, stage.held_out, seed)
-        name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
-        arrays[name] = evaluate.record(predictions, data, stage.held_out)
-    if x.ndim == 4:
-        most = disputed(data, stage.held_out, GALLERY)
-        arrays["gallery"] = {"rows": most.numpy(), "x": stage.x(most).numpy()}
-    facts = {
-        "items": {"train": len(stage.train), "evaluation": len(stage.held_out)},
-        "classes": list(data.classes),
-        "gold": "given" if data.has_gold else "majority",
-        "ties": ties(stage.seen(), stage.train) if data.votes is not None else None,
-        "temperatures": temperatures,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "training_flops": flops,
-        "epochs": len(watch.curve["train_loss"]),
-        "best_epoch": watch.best_epoch,
-        "notes": list(data.notes),
-    }
-    return _Outcome(scores, facts, arrays, watch.curve, weights, {**how, **saver.history})
+    return concluded(stage, model, weights, watch.curve, watch.best_epoch, flops, {**how, **saver.history}, group)
 
 
 class _Watch:
@@ -167,33 +119,40 @@ class _Watch:
         self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress, group: Group
     ) -> None:
         self.model, self.stage, self.progress, self.group = model, stage, progress, group
-        self.curve: dict[str, list[float | None]] = {"train_loss": [], "soft_nll": [], "accuracy": []}
+        self.curve: Curve = {"train_loss": []}
         self.best: dict[str, dict[str, Tensor]] = {}
         self.best_epoch: int | None = None
         self.best_loss = math.inf
         self._x = stage.x(stage.held_out).to(device)
-        self._people, self._labels = stage.data.people[stage.held_out], stage.data.labels[stage.held_out]
+        self._people, self._labels = stage.judged_by(stage.held_out)
         self._validation: tuple[Tensor, Target] | None = None
         if stage.validation is not None:
             self._validation = stage.x(stage.validation).to(device), stage.target(stage.validation, ledger)
+        self._monitors = [
+            (part, stage.x(rows).to(device), (stage.target(rows, ledger).probs, *stage.judged_by(rows)))
+            for part, rows in stage.monitored()
+        ]
 
     def __call__(self, epoch: int, loss: float) -> float | None:
-        log_probs = evaluate.predict(self.model, self._x, group=self.group).log_probs
-        soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
-        accuracy = float((log_probs.argmax(1) == self._labels).double().mean())
-        self._note(train_loss=loss, soft_nll=soft_nll, accuracy=accuracy)
-        watched = None
+        self._note(train_loss=loss)
+        recipe, soft_nll, watched = self.stage.recipe, math.inf, None
+        if recipe.keep == "all":
+            log_probs = evaluate.predict(self.model, self._x, group=self.group).log_probs
+            soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
+            self._note(soft_nll=soft_nll, accuracy=float((log_probs.argmax(1) == self._labels).double().mean()))
         if self._validation is not None:
             watched = own_loss(self.model, *self._validation)
             self._note(validation_loss=watched)
-        best = self.stage.recipe.best
-        if best is not None:
-            judged = soft_nll if best.on == "evaluation" else watched
+        for part, x, against in self._monitors:
+            scores = evaluate.monitored(evaluate.predict(self.model, x, group=self.group).log_probs, *against)
+            self._note(**{f"{name}_on_{part}": value for name, value in scores.items()})
+        if recipe.best is not None:
+            judged = soft_nll if recipe.best.on == "evaluation" else watched
             assert judged is not None  # Recipe refuses the best validation epoch without a validation part
             if judged < self.best_loss:
                 self.best_loss, self.best_epoch = judged, epoch
                 self.best["best"] = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        self.progress(epoch + 1, self.stage.recipe.epochs, loss)
+        self.progress(epoch + 1, recipe.epochs, loss)
         return watched
 
     def _note(self, **values: float) -> None:

@@ -25,10 +25,12 @@ class Split(NamedTuple):
 class Holdout:
     """A share of every stratum is held out, at least one item where a stratum has two or more, redrawn with each seed.
 
-    On CIFAR-10H, stratified by the CIFAR label, 0.2 is 003's 200 images a class.
+    On CIFAR-10H, stratified by the CIFAR label, 0.2 is 003's 200 images a class. With `fixed`, the seed of the draw is
+    this one for every run: 002's one test part.
     """
 
     fraction: float = 0.2
+    fixed: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction < 1:
@@ -41,7 +43,7 @@ class Holdout:
 
     def split(self, strata: Tensor, seed: int, purpose: str = "evaluation") -> Split:
         """`purpose` names the split, so that a validation part of the training items is drawn anew."""
-        labels = strata.numpy()
+        labels, seed = strata.numpy(), seed if self.fixed is None else self.fixed
         shuffled = np.lexsort((random.uniform(seed, "split", purpose, rows=np.arange(len(labels))), labels))
         counts = np.bincount(labels)
         wanted = np.rint(counts * self.fraction).astype(np.int64)

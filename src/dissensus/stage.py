@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from dissensus.errors import InputError
 from dissensus.ledger import Ledger
 from dissensus.models import moments
 from dissensus.recipe import Recipe
-from dissensus.runs import Spec
+from dissensus.runs import Json, Spec
 from dissensus.targets import Target, Teacher, teacher_target
 
 
@@ -30,21 +32,24 @@ class Stage:
     held_out: Tensor
 
     @classmethod
-    def of(cls, spec: Spec) -> Stage:
-        """Load the data and check that they are the ones the spec means."""
-        recipe, seed, named = Recipe.of(spec.settings), int(spec.settings["seed"]), spec.settings["data"]
-        data = datasets.load(named["name"], **named["options"])
-        if data.digest != named["digest"]:
-            raise InputError(
-                f"the content is {data.digest}, and this run was planned on {named['digest']}",
-                where=f"data set {data.name}",
-                mend="Plan it anew with `dissensus run`, or put the former files back",
-            )
+    def of(cls, spec: Spec, ledger: Ledger) -> Stage:
+        """Load the data and check that they are the ones the spec means, and that they can be trained on."""
+        settings = resolved(spec, ledger)
+        recipe, seed, data = Recipe.of(settings), int(settings["seed"]), loaded(settings["data"])
         rows, held_out = recipe.split.split(data.labels, seed)
-        if recipe.validation is None:
-            return cls(recipe, seed, data, rows, None, held_out)
-        inner = recipe.validation.split(data.labels[rows], seed, "validation")
-        return cls(recipe, seed, data, rows[inner.train], rows[inner.held_out], held_out)
+        validation = None
+        if recipe.validation is not None:
+            inner = recipe.validation.split(data.labels[rows], seed, "validation")
+            rows, validation = rows[inner.train], rows[inner.held_out]
+        _check_every_class_occurs(data, rows, seed)
+        if len(rows) < recipe.batch:
+            raise InputError(
+                f"{len(rows):,} training items are fewer than a batch of {recipe.batch:,}",
+                where=data.name,
+                mend="Use a smaller batch, or more items",
+                state="",
+            )
+        return cls(recipe, seed, data, rows, validation, held_out)
 
     def x(self, rows: Tensor) -> Tensor:
         """The inputs of these rows, as they are stored."""
@@ -74,17 +79,71 @@ class Stage:
         said = [evaluate.predict(trained(run, ledger), self.x(rows)) for run in rule.runs]
         return teacher_target(said, rows, rule.temperature)
 
+    def judged_by(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """What people said of these rows [n, K], and the labels that count as right [n]."""
+        return self.data.people[rows], self.data.labels[rows]
+
+    def monitored(self) -> list[tuple[str, Tensor]]:
+        """The parts, by name, on which the recipe wants loss, accuracy and KL after every epoch."""
+        parts = {"train": self.train, "validation": self.validation, "evaluation": self.held_out}
+        return [(part, rows) for part, rows in parts.items() if self.recipe.monitored and rows is not None]
+
     def model(self) -> nn.Module:
         """The network at its initial weights, a function of the seed alone."""
         x = self.x(self.train)
         mean, std = published_moments(self.data.name, x) or moments(x)
         with random.seeded(self.seed, "init"):
-            return self.recipe.model.build(tuple(x.shape[1:]), len(self.data.classes), mean, std)
+            model = self.recipe.model.build(tuple(x.shape[1:]), len(self.data.classes), mean, std)
+        prepare = getattr(model, "prepare", None)
+        if prepare is not None:
+            prepare(x)
+        return model
+
+
+def resolved(spec: Spec, ledger: Ledger) -> Json:
+    """The settings of a training spec, with those that a select run chose in their place."""
+    chosen = spec.settings["chosen"]
+    if chosen is None:
+        return spec.settings
+    winner = ledger.read(ledger.read(chosen["by"]).facts["winner"]).spec.settings
+    return {**spec.settings, **{name: winner[name] for name in chosen["fields"]}}
+
+
+def loaded(named: Json) -> Data:
+    """The data that a spec names, if they still are the ones it was planned on."""
+    data = _load(str(datasets.data_root()), named["name"], tuple(sorted(named["options"].items())))
+    if data.digest != named["digest"]:
+        raise InputError(
+            f"the content is {data.digest}, and this run was planned on {named['digest']}",
+            where=f"data set {data.name}",
+            mend="Plan it anew with `dissensus run`, or put the former files back",
+        )
+    return data
+
+
+@lru_cache(maxsize=2)
+def _load(root: str, name: str, options: tuple[tuple[str, Any], ...]) -> Data:  # noqa: ARG001 - part of the key
+    """Hundreds of heads are trained on the same features by one process, which need not read them each time."""
+    return datasets.load(name, **dict(options))
+
+
+def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
+    voted = data.votes is not None or data.probs is not None
+    mass = data.people[rows].sum(0) if voted else torch.bincount(data.labels[rows], minlength=len(data.classes))
+    absent = torch.nonzero(mass == 0).flatten().tolist()
+    if absent:
+        named = ", ".join(repr(data.classes[one]) for one in absent)
+        raise InputError(
+            f"nobody chose {named} for any of the {len(rows):,} training items of seed {seed}, so it cannot be learned",
+            where=data.name,
+            mend="Leave the class out of the data's classes, or add items of it",
+            state="",
+        )
 
 
 def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
     """A finished run's network, with the weights of a checkpoint."""
-    model = Stage.of(ledger.read(run_id).spec).model()
+    model = Stage.of(ledger.read(run_id).spec, ledger).model()
     model.load_state_dict(ledger.weights(run_id, checkpoint))
     return model.eval()
 

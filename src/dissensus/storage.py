@@ -35,15 +35,16 @@ def explained(place: Path) -> Iterator[None]:
         ) from None
 
 
-def write_whole(file: Path, content: bytes) -> None:
-    """Put the content under this name, or leave what is there as it is."""
+def write_whole(file: Path, content: bytes, lasting: bool = True) -> None:
+    """Put the content under this name, or leave what is there as it is. What is `lasting` outlives a power cut."""
     draft = file.with_name(f".{file.name}-{uuid.uuid4().hex[:8]}")
     with explained(file):
         try:
             with draft.open("wb") as stream:
                 stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
+                if lasting:
+                    stream.flush()
+                    os.fsync(stream.fileno())
             draft.replace(file)
         finally:
             draft.unlink(missing_ok=True)

@@ -24,16 +24,18 @@ class TensorBoard:
         self._make: Any = SummaryWriter
         self._folder, self._labels, self._ledger = folder, labels, ledger
         self._writers: dict[str, Any] = {}
+        self._told: dict[str, set[int]] = {}  # epochs whose training loss is written: not every one is told on its way
 
     def __call__(self, event: Event) -> None:
         """Take note of one event."""
-        if event.kind == "epoch":
+        if event.kind == "epoch" and event.loss is not None:
             self._writer(event.run).add_scalar("train_loss", event.loss, event.epoch)
+            self._told.setdefault(event.run, set()).add(event.epoch)
         elif event.kind == "done":
-            writer = self._writer(event.run)
+            writer, told = self._writer(event.run), self._told.pop(event.run, set())
             for name, values in self._ledger.read(event.run).curve.items():
                 for epoch, value in enumerate(values, start=1):
-                    if value is not None and name != "train_loss":
+                    if value is not None and not (name == "train_loss" and epoch in told):
                         writer.add_scalar(name, value, epoch)
             writer.close()
             del self._writers[event.run]

@@ -2,7 +2,8 @@
 
 Data lie in memory as they are stored (uint8 images, float features) on the device; a batch is two gathers; the labels of
 an epoch arrive as one tensor; nothing inside an epoch waits for the device. Everything random is keyed by (seed, epoch,
-step), so the state between two epochs is the weights, the optimiser's moments and the watched losses, and no more.
+step), so the state between two epochs is the weights, the optimiser's moments, the watched losses and, where weights are
+averaged, their average, and no more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dissensus.delivery import Labels
 from dissensus.distributed import ALONE, Group, Loss
 from dissensus.errors import InputError
 from dissensus.mixing import Mixing, Unmixed
-from dissensus.optim import EarlyStopping, OptimiserRule, Plateau, Schedule
+from dissensus.optim import EarlyStopping, Ema, OptimiserRule, Plateau, Schedule
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -42,6 +43,7 @@ class Settings:
     mixing: Mixing = Unmixed()
     augment: Augment = NoAugment()
     stopping: EarlyStopping | None = None
+    averaging: Ema | None = None
     precision: str = "float32"
 
     def __post_init__(self) -> None:
@@ -55,13 +57,17 @@ class Settings:
 
 @dataclass
 class State:
-    """What the next step depends on, beside the weights. `total` is the loss summed over the epoch's items so far."""
+    """What the next step depends on, beside the weights.
+
+    `total` is the loss summed over the epoch's items so far, `average` the averaged weights and statistics by name.
+    """
 
     epoch: int = 0
     step: int = 0
     total: Tensor | None = None
     watched: list[float] = field(default_factory=list)
     optimiser: dict[str, Any] | None = None
+    average: dict[str, Tensor] | None = None
 
 
 Pause = Callable[[Callable[[], State]], None]
@@ -85,7 +91,8 @@ def fit(
     """Train `model` in place on `x` [N, …], which is on the model's device; go on from `state` where one is given.
 
     The state that `pause` is offered and the weights of that moment are enough to go on to the same bits. Only the loss
-    is compiled, so the module stays the plain one.
+    is compiled, so the module stays the plain one. Where weights are averaged, the model has the average while it is
+    observed, and at the end.
     """
     state = state or State()
     loss: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
@@ -93,21 +100,28 @@ def fit(
     optimiser = settings.optimiser.build(model.parameters())
     if state.optimiser is not None:
         optimiser.load_state_dict(state.optimiser)
+    if state.average is not None:
+        state.average = {name: value.to(x.device) for name, value in state.average.items()}
 
     def snapshot() -> State:
         total = None if state.total is None else state.total.cpu().clone()
-        return replace(state, total=total, watched=list(state.watched), optimiser=copy.deepcopy(optimiser.state_dict()))
+        moments, average = copy.deepcopy(optimiser.state_dict()), copy.deepcopy(state.average)
+        return replace(state, total=total, watched=list(state.watched), optimiser=moments, average=average)
 
     while state.epoch < settings.epochs and not _stopped(settings, state):
         data = x, labels(state.epoch).to(x.device)
         mean = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot), group)
         group.agree(model)
-        watched = observe(state.epoch, mean)
+        with _averaged(model, state.average, group):
+            watched = observe(state.epoch, mean)
         if watched is not None:
             state.watched.append(watched)
         state.epoch, state.step, state.total = state.epoch + 1, 0, None
         pause(snapshot)
     state.optimiser = optimiser.state_dict()
+    if state.average is not None:
+        model.load_state_dict(state.average)
+        group.agree(model)
     return state
 
 
@@ -160,10 +174,40 @@ def _epoch(
             optimiser.step()
             if after_step is not None:
                 after_step(inputs, target)
+            if settings.averaging is not None:
+                rate = settings.averaging.rate(epoch * len(batches) + step + 1, len(batches))
+                state.average = _moved(state.average, model, rate)
             total += loss.detach() * (len(rows) * weight / group.world)
             state.step, state.total = step + 1, total
             after_each()
     return float(group.total(total.clone())) / len(x)
+
+
+def _moved(average: dict[str, Tensor] | None, model: nn.Module, rate: float) -> dict[str, Tensor]:
+    """The average, moved in place towards the present weights and statistics; the first is a copy of them."""
+    present = model.state_dict()
+    if average is None:
+        return {name: value.clone() for name, value in present.items()}
+    real = [name for name, value in present.items() if value.is_floating_point()]
+    torch._foreach_lerp_([average[name] for name in real], [present[name] for name in real], rate)
+    for name in present.keys() - set(real):  # batch norm's count of batches
+        average[name].copy_(present[name])
+    return average
+
+
+@contextmanager
+def _averaged(model: nn.Module, average: dict[str, Tensor] | None, group: Group) -> Iterator[None]:
+    """The model has the averaged weights inside the block, and its own ones afterwards."""
+    if average is None:
+        yield
+        return
+    own = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(average)
+    group.agree(model)
+    try:
+        yield
+    finally:
+        model.load_state_dict(own)
 
 
 @contextmanager

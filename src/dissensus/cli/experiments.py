@@ -17,7 +17,9 @@ from dissensus.errors import InputError
 if TYPE_CHECKING:
     from dissensus.distributed import Group
     from dissensus.executors import Event, Listen
-    from dissensus.experiment import Experiment, Manifest, Plan
+    from dissensus.experiment import Manifest, Plan
+    from dissensus.ledger import Ledger
+    from dissensus.runs import Spec
 
 MANIFEST = "experiment.json"
 
@@ -87,17 +89,15 @@ def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None
 
 
 @click.command()
-def recipes() -> None:
-    """List the recipes."""
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
+def recipes(scale: str) -> None:
+    """List the recipes, and how many runs each takes at a scale; recipes with one --ledger share them."""
+    from dissensus.experiment import size
     from dissensus.recipes import RECIPES
 
     for name, make in RECIPES.items():
-        sizes = []
-        for scale in ("smoke", "laptop", "paper"):
-            experiment = make(scale)
-            rows = sum(len(panel.rows) for panel in experiment.panels)
-            sizes.append(f"{scale}: {rows * len(experiment.seeds)} runs")
-        click.echo(f"{name:<16}{make('laptop').title}  ({'; '.join(sizes)})")
+        experiment = make(scale, None)
+        click.echo(f"{name:<16}{experiment.title}  ({size(experiment):,} runs)")
     click.echo("\nRun one with: dissensus run NAME --out DIR [--scale smoke|laptop|paper]")
 
 
@@ -106,14 +106,20 @@ def recipes() -> None:
 Examples:
   dissensus report demo-report
   dissensus report demo-report --baseline Majority
+  dissensus report demo-report --records records.jsonl.gz
 """,
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--baseline", metavar="ROW", help="Test the other rows against this one.")
 @click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: DIR/runs).")
-def report(folder: str, baseline: str | None, ledger: str | None) -> None:
+@click.option("--records", metavar="FILE", help="Read them from here instead: what `dissensus runs pack` wrote.")
+def report(folder: str, baseline: str | None, ledger: str | None, records: str | None) -> None:
     """Make the report in DIR anew from its finished runs."""
-    _write_report(_against(read_manifest(folder), baseline), Path(folder), ledger)
+    from dissensus.ledger import Ledger
+    from dissensus.records import Records
+
+    runs = Records(records) if records else Ledger(ledger or Path(folder) / "runs")
+    _write_report(_against(read_manifest(folder), baseline), Path(folder), runs)
 
 
 def read_manifest(folder: str) -> Manifest:
@@ -167,9 +173,10 @@ def _run(
     from dissensus.runner import Execution
     from dissensus.tracking import TensorBoard
 
-    experiment = _with_seeds(find(recipe, scale), seeds)
+    experiment = find(recipe, scale, None if seeds is None else parse_seeds(seeds))
     planned = plan(experiment, datasets.load, _command())
-    manifest, labels = _against(planned.manifest, baseline), labels_of(planned.manifest)
+    manifest = _against(planned.manifest, baseline)
+    labels = {spec.id: _in_short(spec) for spec in planned.specs} | labels_of(planned.manifest)
     runs = Ledger(ledger or Path(out) / "runs")
     at_a_time = workers or local.cores()
     if dry_run:
@@ -215,15 +222,11 @@ def _run(
     if ended.full:
         click.echo(ended.full, err=True)
         sys.exit(2)
-    _write_report(manifest, folder, ledger)
+    _write_report(manifest, folder, runs)
     if ended.failed or ended.blocked:
         lost = f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start"
         click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.folder}/.work/*/error.txt.", err=True)
         sys.exit(1)
-
-
-def _with_seeds(experiment: Experiment, seeds: str | None) -> Experiment:
-    return experiment if seeds is None else replace(experiment, seeds=parse_seeds(seeds))
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -267,14 +270,30 @@ def _command() -> str:
 
 
 def labels_of(manifest: Manifest) -> dict[str, str]:
-    """The names of runs as people know them."""
+    """The names of runs as people know them; the runs of a grid have none."""
     several = len(manifest.tables) > 1
-    return {
+    shown = {
+        run: f"{exhibit.title}: {series}{f', {point}' if len(points) > 1 else ''}, {place}"
+        for exhibit in manifest.exhibits
+        for series, points in exhibit.cells.items()
+        for point, runs in points.items()
+        for place, run in enumerate(runs, start=1)
+    }
+    return shown | {
         run: f"{table.title}: {row.label}, seed {seed}" if several else f"{row.label}, seed {seed}"
         for table in manifest.tables
         for row in table.rows
         for seed, run in row.runs.items()
     }
+
+
+def _in_short(spec: Spec) -> str:
+    """A name for a run that no table shows: one of a grid, or one that another needs."""
+    from dissensus.recipe import Recipe
+
+    if spec.kind != "train":
+        return f"{spec.kind}: {spec.settings['name']}"
+    return f"{spec.settings['data']['name']}: {Recipe.of(spec.settings).method}, seed {spec.settings['seed']}"
 
 
 def _announcement(planned: Plan, folder: Path) -> str:
@@ -284,11 +303,10 @@ def _announcement(planned: Plan, folder: Path) -> str:
     return f"{manifest.title} ({manifest.name}, {manifest.scale} scale): {len(planned.specs)} runs{before}."
 
 
-def _write_report(manifest: Manifest, folder: Path, ledger: str | None) -> None:
+def _write_report(manifest: Manifest, folder: Path, runs: Ledger) -> None:
     from dissensus import report as reports
-    from dissensus.ledger import Ledger
 
-    written = reports.write(manifest, Ledger(ledger or folder / "runs"), folder)
+    written = reports.write(manifest, runs, folder)
     for title, answer in written.answers.items():
         click.echo(f"{title}: {answer}\n")
     click.echo(f"Report: {written.html}\nTables: {written.markdown}, {written.csv}")

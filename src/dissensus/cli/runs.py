@@ -32,6 +32,7 @@ Examples:
   dissensus runs ls demo-report
   dissensus runs show demo-report 3f0c
   dissensus runs verify demo-report
+  dissensus runs pack demo-report records.jsonl.gz
 """,
 )
 def runs() -> None:
@@ -90,6 +91,18 @@ def verify(folder: str) -> None:
     click.echo(f"{len(ledger.ids())} runs, {len(wrong)} damaged" + (": remove these with `runs rm`" if wrong else ""))
     if wrong:
         sys.exit(1)
+
+
+@runs.command()
+@click.argument("folder", metavar="DIR")
+@click.argument("file", metavar="FILE")
+def pack(folder: str, file: str) -> None:
+    """Write the records of all runs, without weights and predictions, to one small FILE that `report --records` reads."""
+    from dissensus.records import pack as packed
+
+    ledger = ledger_at(folder)
+    count = packed(ledger, ledger.ids(), file)
+    click.echo(f"{file}: {count} records, {Path(file).stat().st_size / 1024:,.0f} KiB")
 
 
 def _one(ledger: Ledger, start: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.data import Data
-from dissensus.datasets import chaosnli, cifar10, cifar10h, cifar10h_hard, digits, popquorn
+from dissensus.datasets import chaosnli, cifar10, cifar10h, cifar10h_hard, cifar100, digits, popquorn, samples, svhn
 from dissensus.datasets.catalogue import Entry, Status, data_root
 from dissensus.datasets.download import Progress, fetch
 from dissensus.datasets.features import attach
@@ -16,7 +16,19 @@ from dissensus.errors import InputError
 
 __all__ = ["DATASETS", "Entry", "Status", "catalogue", "data_root", "entry", "get", "load"]
 
-_MEMBERS = (digits.ENTRY, cifar10.ENTRY, cifar10h.ENTRY, cifar10h_hard.ENTRY, chaosnli.ENTRY, popquorn.ENTRY)
+_MEMBERS = (
+    digits.ENTRY,
+    cifar10.ENTRY,
+    cifar10h.ENTRY,
+    cifar10h_hard.ENTRY,
+    chaosnli.ENTRY,
+    popquorn.ENTRY,
+    cifar100.ENTRY,
+    svhn.ENTRY,
+    samples.CINIC10_IMAGENET,
+    samples.IMAGENET_FAR,
+    samples.TINYIMAGENET_OTHER,
+)
 DATASETS = {member.name: member for member in _MEMBERS}
 
 
@@ -54,13 +66,16 @@ def catalogue(root: Path | None = None) -> list[Status]:
     """What there is of every data set."""
     folder = root or data_root()
     return [
-        Status(e.name, e.what, e.licence, e.source, e.sizes(folder), embedded=not e.remotes) for e in DATASETS.values()
+        Status(e.name, e.what, e.licence, e.source, e.sizes(folder), not (e.remotes or e.by_hand), e.by_hand)
+        for e in DATASETS.values()
     ]
 
 
 def get(name: str, root: Path | None = None, *, progress: Progress | None = None) -> Iterator[str]:
     """Fetch what is missing of a data set, file by file; yields a sentence on each, when it is there and checked."""
     folder = root or data_root()
+    if entry(name).by_hand:
+        raise InputError(f"{name} has no official file to fetch", where="data set", mend=entry(name).by_hand, state="")
     if not entry(name).remotes:
         yield f"{name} is part of the installation: there is nothing to fetch."
     for remote in entry(name).remotes:

@@ -43,7 +43,10 @@ class Remote:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the catalogue. `sizes(root)` is (present, official) for each part; an embedded set has no `remotes`."""
+    """A line of the catalogue. `sizes(root)` is (present, official) for each part.
+
+    An embedded set has no `remotes`; one that cannot be fetched has none either, and says in `by_hand` what to do.
+    """
 
     name: str
     what: str
@@ -52,6 +55,7 @@ class Entry:
     load: Callable[..., Data]
     sizes: Callable[[Path], Mapping[str, tuple[int, int]]]
     remotes: tuple[Remote, ...] = ()
+    by_hand: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Status:
     source: str
     sizes: Mapping[str, tuple[int, int]]
     embedded: bool
+    by_hand: str = ""
 
     @property
     def complete(self) -> bool:
@@ -78,7 +83,7 @@ class Status:
             return parts
         if not any(present for present, _ in self.sizes.values()):
             parts = "not here"
-        return f"{parts}: `dissensus data get {self.name}` fetches it"
+        return f"{parts}. {self.by_hand}" if self.by_hand else f"{parts}: `dissensus data get {self.name}` fetches it"
 
 
 def share(present: int, official: int) -> str:

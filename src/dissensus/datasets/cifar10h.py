@@ -29,13 +29,20 @@ IMAGES = 10_000
 _GET_AGAIN = "Remove it and run `dissensus data get cifar10h`"
 
 
-def load(annotators: bool = False, root: Path | None = None) -> Data:
-    """The test images with their votes; `annotators=True` takes the raw rows, which say who cast each."""
+def load(annotators: bool = False, items: int | None = None, root: Path | None = None) -> Data:
+    """The test images with their votes; `annotators=True` takes the raw rows, which say who cast each.
+
+    `items` takes only the first so many, for a quick look.
+    """
     root = root or data_root()
     path = root / FOLDER / (RAW if annotators else COUNTS)
     if not path.is_file():
         raise missing("cifar10h", path)
     images = cifar10.load("test", root)
+    if items is not None:
+        assert images.x is not None
+        assert images.gold is not None
+        images = replace(images, ids=images.ids[:items], x=images.x[:items], gold=images.gold[:items])
     votes = (_raw if annotators else _counts)(path, images.ids)
     note = f"{share(len(images), IMAGES)} images of CIFAR-10H are here and were used."
     return replace(images, name="cifar10h", votes=votes, notes=() if len(images) == IMAGES else (note,))

@@ -1,23 +1,28 @@
 """On this machine: in this process, or in a pool of worker processes.
 
-Small networks gain little from a second thread, so many runs go fastest with one thread each and a worker a core.
+Small networks gain little from a second thread, so many runs go fastest with one thread each and a worker a core
+(measured: docs/engine.md).
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
+from dissensus import processes
 from dissensus.distributed import Group
-from dissensus.executors import ATTEMPTS, ENDINGS, GRACE, LOOK_AGAIN, Agenda, Event, Listen, compute, interruptions
+from dissensus.executors.agenda import LOOK_AGAIN, Agenda
+from dissensus.executors.computing import compute
+from dissensus.executors.events import ENDINGS, Event, Listen
+from dissensus.executors.jobs import Job, grouping
+from dissensus.executors.stopping import GRACE, interruptions
 from dissensus.ledger import Ledger
 from dissensus.runner import Execution, Stop, execute
 from dissensus.runs import Spec
@@ -36,12 +41,16 @@ def run_all(
     Ctrl-C lets every run finish its step and save itself, and raises KeyboardInterrupt; the same call then goes on. A
     second Ctrl-C does not wait. Several of these, here or on other machines, may share a ledger.
     """
-    agenda = Agenda(specs, ledger, listen)
+    agenda = Agenda(specs, ledger, listen, grouping(execution.device))
     with interruptions() as asked:
         if workers == 1:
             _alone(agenda, ledger, execution, asked)
         else:
-            _pool(agenda, ledger, workers, execution, asked)
+            pool = _Pool(agenda, ledger, workers, execution)
+            try:
+                pool.until(asked)
+            finally:
+                pool.dismiss()
     if asked():
         raise KeyboardInterrupt
     agenda.ended()
@@ -75,9 +84,8 @@ def cores() -> int:
 
 def _alone(agenda: Agenda, ledger: Ledger, execution: Execution, asked: Stop) -> None:
     while not asked():
-        spec = agenda.next()
-        if spec is not None:
-            compute(spec, ledger, execution, agenda.told, asked)
+        if job := agenda.next():
+            compute(job, ledger, execution, agenda.told, asked)
         elif agenda.unfinished:
             time.sleep(LOOK_AGAIN)  # others on this ledger compute what is left
         else:
@@ -88,80 +96,79 @@ def _alone(agenda: Agenda, ledger: Ledger, execution: Execution, asked: Stop) ->
 class _Worker:
     """A process with a line of its own: a lock shared by workers would stay shut when its holder is killed."""
 
-    process: SpawnProcess
+    process: BaseProcess
     line: Connection
-    run: str | None = None
+    runs: set[str] = field(default_factory=set)
 
 
-def _pool(agenda: Agenda, ledger: Ledger, workers: int, execution: Execution, asked: Stop) -> None:
-    context = multiprocessing.get_context("spawn")  # a forked torch may hang in its thread pool
-    shared_out = replace(execution, threads=execution.threads or max(1, cores() // workers))
+class _Pool:
+    """Workers, hired as there is something to compute, up to `most`."""
 
-    def hired() -> _Worker:
-        ours, theirs = context.Pipe()
-        arguments = (os.getpid(), theirs, str(ledger.folder), shared_out)
-        process = context.Process(target=_work, args=arguments, daemon=True)
+    def __init__(self, agenda: Agenda, ledger: Ledger, most: int, execution: Execution) -> None:
+        self._agenda, self._most = agenda, most
+        self._context = processes.context()
+        shared_out = replace(execution, threads=execution.threads or max(1, cores() // most))
+        self._arguments = str(ledger.folder.absolute()), shared_out
+        self._workers: list[_Worker] = []
+
+    def until(self, asked: Stop) -> None:
+        """Go on until everything has ended, or somebody asks to stop."""
+        while not asked():
+            self._hand_out()
+            if not self._agenda.unfinished:
+                return
+            lines = {worker.line: worker for worker in self._workers}
+            if not lines:
+                time.sleep(LOOK_AGAIN)  # others on this ledger compute what is left
+            for line in wait(list(lines), timeout=0.2):
+                self._hear(lines[line])  # type: ignore[index]
+
+    def dismiss(self) -> None:
+        """Ask workers to save and leave; whoever takes too long is ended. What is published is whole in any case."""
+        for worker in self._workers:
+            worker.process.terminate()
+        deadline = time.monotonic() + GRACE
+        for worker in self._workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+    def _hand_out(self) -> None:
+        idle = [worker for worker in self._workers if not worker.runs]
+        while (idle or len(self._workers) < self._most) and (job := self._agenda.next()):
+            worker = idle.pop() if idle else self._hired()
+            worker.runs = set(job.runs)
+            with suppress(OSError):  # it has just died: the end of its line says so
+                worker.line.send(job)
+
+    def _hired(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        # The server they are forked from may be older than what the environment says now.
+        process = self._context.Process(target=_work, args=(theirs, *self._arguments, dict(os.environ)), daemon=True)
         process.start()
         theirs.close()  # so that the line ends when the worker does
-        return _Worker(process, ours)
+        self._workers.append(_Worker(process, ours))
+        return self._workers[-1]
 
-    pool = [hired() for _ in range(workers)]
-    deaths: dict[str, int] = {}
-    try:
-        while not asked():
-            for worker in pool:
-                if worker.run is None and (spec := agenda.next()) is not None:
-                    worker.run = spec.id
-                    with suppress(OSError):  # it has just died: the end of its line says so below
-                        worker.line.send(spec.to_json())
-            if not agenda.unfinished:
-                return
-            speaking = wait([worker.line for worker in pool], timeout=0.2)
-            for number, worker in enumerate(pool):
-                if worker.line not in speaking:
-                    continue
-                try:
-                    event: Event = worker.line.recv()
-                except (EOFError, OSError):
-                    pool[number] = hired()
-                    _mourn(agenda, worker, deaths)
-                    continue
-                agenda.told(event)
-                if event.kind in ENDINGS:
-                    worker.run = None
-    finally:
-        _dismiss(pool)
-
-
-def _mourn(agenda: Agenda, worker: _Worker, deaths: dict[str, int]) -> None:
-    """A worker died. Its run goes on elsewhere from its last checkpoint, unless it seems to kill whoever computes it."""
-    if worker.run is None:
-        return
-    deaths[worker.run] = deaths.get(worker.run, 0) + 1
-    if deaths[worker.run] < ATTEMPTS:
-        agenda.lost(worker.run)
-        return
-    worker.process.join()
-    code = worker.process.exitcode
-    why = f"{ATTEMPTS} workers died on it, the last with code {code} (out of memory?); try fewer --workers"
-    agenda.told(Event("failed", worker.run, message=why))
-
-
-def _dismiss(pool: Sequence[_Worker]) -> None:
-    """Ask the workers to save and leave; whoever takes too long is ended. What is published is whole in any case."""
-    for worker in pool:
-        worker.process.terminate()
-    deadline = time.monotonic() + GRACE
-    for worker in pool:
-        worker.process.join(max(0.0, deadline - time.monotonic()))
-        if worker.process.is_alive():
-            worker.process.kill()
+    def _hear(self, worker: _Worker) -> None:
+        try:
+            event: Event = worker.line.recv()
+        except (EOFError, OSError):
+            self._workers.remove(worker)
             worker.process.join()
+            code = worker.process.exitcode
+            self._agenda.lost(worker.runs, f"with code {code} (out of memory?); try fewer --workers")
+            return
+        if event.kind in ENDINGS:
+            worker.runs.discard(event.run)
+        self._agenda.told(event)
 
 
-def _work(parent: int, line: Connection, folder: str, execution: Execution) -> None:
-    """Compute what comes, until asked to leave, or until the parent is gone without having asked."""
+def _work(line: Connection, folder: str, execution: Execution, environment: Mapping[str, str]) -> None:
+    """Compute what comes, until asked to leave, or until the parent is gone: then the line ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    os.environ.update(environment)
     asked, busy = [False], [False]
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -175,13 +182,11 @@ def _work(parent: int, line: Connection, folder: str, execution: Execution) -> N
 
     signal.signal(signal.SIGTERM, leave)
     ledger = Ledger(folder)
-    while not asked[0] and os.getppid() == parent:
-        if not line.poll(5):  # a look at whether the parent is still there
-            continue
+    while not asked[0]:
         try:
-            document = line.recv()
-        except EOFError:
+            job: Job = line.recv()
+        except (EOFError, OSError):
             return
         busy[0] = True
-        compute(Spec.from_json(document), ledger, execution, tell, lambda: asked[0])
+        compute(job, ledger, execution, tell, lambda: asked[0])
         busy[0] = False

@@ -4,10 +4,7 @@ Where all nodes see the ledger's folder, tasks use it as the processes of one ma
 computes in a folder of its own: the finished runs that it needs are sent to it, its result comes back through Ray, and
 so does its checkpoint when it is asked to stop; one whose worker dies begins again where it was sent out.
 
-What tasks tell goes through one small actor beside the driver, because that works with and without a shared folder and
-carries the wish to stop in the same call: a call a second a task, from a thread of its own, so that no training step
-waits for the network (and since Ray gives a task's CPU away while its main thread waits). How a run ended is what its
-task returns, so nothing but progress depends on the actor. When the driver dies, Ray ends its tasks.
+When the driver dies, Ray ends its tasks. ray_tasks.py is what runs on the nodes.
 """
 
 from __future__ import annotations
@@ -16,32 +13,35 @@ import functools
 import importlib
 import logging
 import os
-import shutil
 import socket
-import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dissensus import claims
 from dissensus.errors import InputError
-from dissensus.executors import ATTEMPTS, ENDINGS, GRACE, Agenda, Event, Listen, compute, interruptions
+from dissensus.executors import ray_tasks
+from dissensus.executors.agenda import ATTEMPTS, Agenda
+from dissensus.executors.computing import ProgressNotes, write_error
+from dissensus.executors.events import ENDINGS, Event, Listen
+from dissensus.executors.jobs import Job, grouping
+from dissensus.executors.ray_tasks import CHECKPOINT, Report, Task
+from dissensus.executors.stopping import GRACE, interruptions
 from dissensus.ledger import Ledger
 from dissensus.runner import Execution, Stop
-from dissensus.runs import Json, Spec
+from dissensus.runs import Spec
 from dissensus.storage import DiskFullError, write_whole
 
-TALK = 1.0  # seconds between two words of a task to its driver
+TALK = 1.0  # seconds between two words of a task to its driver, at least
+WORDS = 200  # that the driver hears in a second, at most: with more tasks each speaks more rarely
 POLL = 0.2  # seconds that the driver waits for a task to end before it listens to the others
 RECOUNT = 10.0  # seconds after which the driver looks again how many nodes there are
 QUEUED = 2  # tasks that wait for each one that is computed: a free slot never waits for the driver
 ANSWER = 10.0  # seconds that the head of a cluster has to answer
-CHECKPOINT = "checkpoint"  # what the runner calls it, in the folder of a run under way
 
 
 def run_all(
@@ -73,8 +73,11 @@ def run_all(
             )
         with _token(ledger) as token:
             shared = _is_shared(ray, token, shared_folder)
-            agenda = Agenda(specs, ledger, listen)
-            dispatch = _Dispatch(ray, agenda, ledger, shares, execution, token if shared else None, most_under_way)
+            # A run without a GPU of its own may not take one, whether or not Ray hides them.
+            device = execution.device or (None if gpus else "cpu")
+            asked_for = replace(execution, device=device, threads=execution.threads or max(1, int(cpus)))
+            agenda = Agenda(specs, ledger, listen, grouping(device))
+            dispatch = _Dispatch(ray, agenda, ledger, shares, asked_for, token if shared else None, most_under_way)
             with interruptions() as asked:
                 try:
                     dispatch.until(asked)
@@ -141,7 +144,7 @@ def _token(ledger: Ledger) -> Iterator[str]:
 def _is_shared(ray: Any, token: str, promised: bool | None) -> bool:
     """Whether all nodes see the ledger's folder. Each is asked, which also shows whether it can compute at all."""
     nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-    look = ray.remote(num_cpus=0)(_sees)
+    look = ray.remote(num_cpus=0)(ray_tasks.sees)
     asked = [look.options(scheduling_strategy=_at(ray, node)).remote(token) for node in nodes]
     try:
         blind = [name for name, sees in zip(nodes.values(), ray.get(asked), strict=True) if not sees]
@@ -162,33 +165,6 @@ def _at(ray: Any, node: str) -> Any:
     return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
 
-def _sees(token: str) -> bool:
-    return Path(token).is_file()
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a task is given. `token` is a file in the ledger's folder; None: that folder cannot be seen there."""
-
-    spec: Json
-    execution: Execution
-    token: str | None
-    checkpoint: bytes | None
-    data: str | None
-
-
-@dataclass(frozen=True)
-class _Report:
-    """What a task returns: events that were not told yet, the last of which is how it ended, and what there is to keep.
-
-    `files` of the finished run and the `checkpoint` of a stopped one come where there is no shared folder.
-    """
-
-    events: list[Event]
-    files: dict[str, bytes]
-    checkpoint: bytes | None
-
-
 class _Dispatch:
     """Hands ready runs to the cluster, a bounded number at a time, and takes in what comes back."""
 
@@ -203,23 +179,21 @@ class _Dispatch:
         most: int | None,
     ) -> None:
         self._ray, self._agenda, self._ledger, self._shares, self._token = ray, agenda, ledger, shares, token
-        # A run without a GPU of its own may not take one, whether or not Ray hides them.
-        device = execution.device or (None if shares["GPU"] else "cpu")
-        self._execution = replace(execution, device=device, threads=execution.threads or max(1, int(shares["CPU"])))
-        self._fixed, self._most, self._recount_at = most, most or 0, 0.0
-        self._runs: dict[Any, str] = {}  # under way, by the reference of their task
+        self._execution = execution
+        self._fixed, self._slots, self._recount_at = most, most or 0, 0.0
+        self._jobs: dict[Any, Job] = {}  # under way, by the reference of their task
         self._started: set[str] = set()
-        self._held: dict[str, ExitStack] = {}  # claims, where the tasks cannot hold them
+        self._held: dict[str, claims.Claim] = {}  # where the tasks cannot hold them
+        self._notes = ProgressNotes(ledger)
         here = _at(ray, ray.get_runtime_context().get_node_id())
-        post = ray.remote(num_cpus=0, scheduling_strategy=here, max_restarts=-1, max_task_retries=-1)(_post())
+        post = ray.remote(num_cpus=0, scheduling_strategy=here, max_restarts=-1, max_task_retries=-1)(ray_tasks.post())
         self._post = post.remote()
         try:
             self._compute = ray.remote(
                 num_cpus=shares["CPU"],
                 num_gpus=shares["GPU"],
-                max_retries=ATTEMPTS - 1,  # when the worker dies; what goes wrong in a run is told, not raised
                 scheduling_strategy="SPREAD",
-            )(_compute)
+            )(ray_tasks.carry_out)
         except ValueError as problem:
             raise InputError(str(problem), where="Ray", mend="Ask for other shares of CPUs and GPUs") from None
         # Many runs may need the same teacher: it is sent once. Ray keeps what waiting tasks need.
@@ -234,57 +208,64 @@ class _Dispatch:
             ended = self._ended()
             self._hear()  # first what was told before they ended
             for reference in ended:
-                for event in self._take_in(reference):
-                    self._tell(event)
+                self._take_in(reference)
 
     def dismiss(self) -> None:
         """Let runs under way save themselves, and keep what they give; whoever takes too long is ended."""
         try:
-            if self._runs:
+            if self._jobs:
                 self._started |= {Event(*words).run for words in self._ray.get(self._post.stop.remote())}
-            for reference, run_id in self._runs.items():
-                if run_id not in self._started:  # it waits for a slot, and has nothing to save
+            for reference, job in self._jobs.items():
+                if self._started.isdisjoint(job.runs):  # it waits for a slot, and has nothing to save
                     self._ray.cancel(reference)
             deadline = time.monotonic() + GRACE
-            while self._runs and time.monotonic() < deadline:
+            while self._jobs and time.monotonic() < deadline:
                 for reference in self._ended():
-                    self._take_in(reference)
+                    with suppress(self._ray.exceptions.RayError):  # cancelled, or its worker died
+                        self._kept(reference)
         finally:
-            for reference in self._runs:
+            for reference in self._jobs:
                 self._ray.cancel(reference, force=True)
             for claim in self._held.values():
-                claim.close()
+                claim.release()
 
     def _submit(self) -> None:
         if self._fixed is None and time.monotonic() >= self._recount_at:  # nodes come and go
-            self._most = max(1, (1 + QUEUED) * _slots(self._ray, self._shares))
+            self._slots = max(1, _slots(self._ray, self._shares))
             self._recount_at = time.monotonic() + RECOUNT
-        while len(self._runs) < self._most and (spec := self._agenda.next()) is not None:
-            task = _Task(spec.to_json(), self._execution, self._token, None, os.environ.get("DISSENSUS_DATA"))
-            sent = []
+        most = self._fixed or (1 + QUEUED) * self._slots
+        while len(self._jobs) < most and (job := self._agenda.next()):
             if self._token is None:
-                if not self._claim(spec.id):
-                    self._agenda.told(Event("elsewhere", spec.id))
-                    continue
-                checkpoint = self._ledger.work(spec.id) / CHECKPOINT
-                task = replace(task, checkpoint=checkpoint.read_bytes() if checkpoint.is_file() else None)
-                sent = [self._sent(need) for need in spec.needs]
-            self._runs[self._compute.remote(task, self._post, *sent)] = spec.id
+                job = replace(job, specs=tuple(spec for spec in job.specs if self._claim(spec.id)))
+            if job.specs:
+                self._jobs[self._remote(job)] = job
+
+    def _remote(self, job: Job) -> Any:
+        """A task for a job. Ray tries one run again that lost its worker; where there are several, the agenda decides."""
+        saved, sent = {}, []
+        if self._token is None:
+            files = {run_id: self._ledger.work(run_id) / CHECKPOINT for run_id in job.runs}
+            saved = {run_id: file.read_bytes() for run_id, file in files.items() if file.is_file()}
+            sent = [self._sent(need) for need in dict.fromkeys(need for spec in job.specs for need in spec.needs)]
+        talk = max(TALK, self._slots / WORDS)
+        task = Task(job, self._execution, self._token, saved, os.environ.get("DISSENSUS_DATA"), talk)
+        retries = ATTEMPTS - 1 if len(job.company) == 1 else 0
+        return self._compute.options(max_retries=retries).remote(task, self._post, *sent)
 
     def _claim(self, run_id: str) -> bool:
         claim = claims.take(self._ledger.work(run_id) / "claim")
         if claim is None:
+            self._agenda.told(Event("elsewhere", run_id))
             return False
-        self._held[run_id] = ExitStack()
-        self._held[run_id].enter_context(claim)
+        self._held[run_id] = claim
         return True
 
     def _ended(self) -> list[Any]:
         """Tasks that ended: waits a little for the first, and takes all that there are then."""
-        if not self._runs:
+        if not self._jobs:
             time.sleep(POLL)  # others on this ledger compute what is left
             return []
-        references = list(self._runs)
+        references = list(self._jobs)
         first, _ = self._ray.wait(references, timeout=POLL)
         every: list[Any] = self._ray.wait(references, num_returns=len(references), timeout=0)[0] if first else []
         return every
@@ -297,146 +278,58 @@ class _Dispatch:
 
     def _tell(self, event: Event) -> None:
         if event.kind == "stopped":  # of itself, since it could not reach us
-            self._agenda.lost(event.run)
+            self._agenda.returned([event.run])
             return
+        if event.kind == "epoch" and self._token is None:  # nobody else can write it where `watch` looks
+            self._notes.take(event)
         if event.kind == "failed":
-            work = self._ledger.work(event.run)
-            work.mkdir(parents=True, exist_ok=True)
-            write_whole(work / "error.txt", event.message.encode())
+            write_error(self._ledger, event)
         self._agenda.told(event)
 
-    def _take_in(self, reference: Any) -> list[Event]:
-        """What a task that ended has to tell; what it computed goes into the ledger."""
-        run_id = self._runs.pop(reference)
-        self._started.discard(run_id)
-        work = self._ledger.work(run_id)
-        with self._held.pop(run_id, ExitStack()):
-            try:
-                report: _Report = self._ray.get(reference)
-            except self._ray.exceptions.RayError as problem:
-                why = f"Ray gave it up (a worker that dies is replaced {ATTEMPTS - 1} times): {problem}"
-                return [Event("failed", run_id, message=why)]
-            *told, ending = report.events
-            try:
-                if report.files:
-                    self._ledger.adopt(run_id, report.files)
-                elif report.checkpoint is not None:
-                    write_whole(work / CHECKPOINT, report.checkpoint)
-            except DiskFullError as problem:
-                ending = Event("full", run_id, message=str(problem))
-        if report.files:
-            shutil.rmtree(work, ignore_errors=True)
-        if ending.kind in ("done", "kept") and run_id not in self._ledger:  # network file systems show it a little late
-            ending = Event("elsewhere", run_id)
-        return [*told, ending]
-
-
-def _post() -> type:
-    """The class of the actor: sent by value and handling plain tuples, so that its process need not import torch."""
-
-    class Post:
-        """Where tasks leave what they have to tell, and hear whether to stop."""
-
-        def __init__(self) -> None:
-            self._events: list[tuple[Any, ...]] = []
-            self._stopping = False
-
-        def leave(self, events: list[tuple[Any, ...]]) -> bool:
-            self._events += events
-            return self._stopping
-
-        def collect(self) -> list[tuple[Any, ...]]:
-            events, self._events = self._events, []
-            return events
-
-        def stop(self) -> list[tuple[Any, ...]]:
-            self._stopping = True
-            return self.collect()
-
-    return Post
-
-
-def _compute(task: _Task, post: Any, *needed: tuple[str, dict[str, bytes]]) -> _Report:
-    """One run, on the node where Ray put this task."""
-    spec = Spec.from_json(task.spec)
-    if task.data is not None:
-        os.environ.setdefault("DISSENSUS_DATA", task.data)  # a node's own setting knows better
-    line = _Line(post)
-    files: dict[str, bytes] = {}
-    checkpoint = None
-    try:
-        if task.token is None:
-            files, checkpoint = _compute_apart(spec, task, needed, line)
-        elif _sees(task.token):
-            compute(spec, Ledger(Path(task.token).parent), task.execution, line.tell, line.stop)
-        else:
-            why = f"{socket.gethostname()}, which joined the cluster later, cannot see {Path(task.token).parent}"
-            line.tell(Event("failed", spec.id, message=why))
-    finally:
-        events = line.close()
-    return _Report(events, files, checkpoint)
-
-
-def _compute_apart(
-    spec: Spec, task: _Task, needed: Sequence[tuple[str, dict[str, bytes]]], line: _Line
-) -> tuple[dict[str, bytes], bytes | None]:
-    """The files of the finished run, or its checkpoint, computed in a folder that lasts as long as the task."""
-    with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
-        ledger = Ledger(folder)
-        saved = ledger.work(spec.id) / CHECKPOINT
-        saved.parent.mkdir(parents=True)
-        for run_id, content in needed:
-            ledger.adopt(run_id, content)
-        if task.checkpoint is not None:
-            saved.write_bytes(task.checkpoint)
-        compute(spec, ledger, task.execution, line.tell, line.stop)
-        files = ledger.files(spec.id) if spec.id in ledger else {}
-        return files, saved.read_bytes() if saved.is_file() else None
-
-
-class _Line:
-    """A task's line to its driver."""
-
-    def __init__(self, post: Any) -> None:
-        self._post, self._ray = post, _imported()
-        self._untold: list[Event] = []
-        self._ending: list[Event] = []
-        self._stopping = False
-        self._lock, self._closed = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._talk, daemon=True)
-        self._thread.start()
-
-    def tell(self, event: Event) -> None:
-        """To be said soon, except the ending, which the task itself returns. Of several epochs the last is said."""
-        if event.kind in ENDINGS:
-            self._ending.append(event)
-            return
-        if event.kind == "started":
-            node = self._ray.get_runtime_context().get_node_id()
-            event = replace(event, message=f"on {socket.gethostname()}, node {node}")
-        with self._lock:
-            if event.kind == "epoch" and self._untold and self._untold[-1].kind == "epoch":
-                self._untold.pop()
-            self._untold.append(event)
-
-    def stop(self) -> bool:
-        """Whether the driver wants the run to save itself and end."""
-        return self._stopping
-
-    def close(self) -> list[Event]:
-        """What was not told yet, the ending last."""
-        self._closed.set()
-        self._thread.join()
-        return [*self._untold, *self._ending]
-
-    def _talk(self) -> None:
-        while True:
-            with self._lock:
-                events, self._untold = self._untold, []
-            try:
-                self._stopping = self._ray.get(self._post.leave.remote([astuple(event) for event in events]))
-            except self._ray.exceptions.RayError:  # there is no driver any more
-                self._stopping = True
+    def _take_in(self, reference: Any) -> None:
+        """Tell what a task that ended had to tell."""
+        job = self._jobs[reference]
+        try:
+            events = self._kept(reference)
+        except self._ray.exceptions.RayError as problem:
+            if len(job.company) > 1:
+                self._agenda.lost(job.runs, str(problem))
                 return
-            if self._closed.wait(TALK):
-                return
+            why = f"Ray gave it up (a worker that dies is replaced {ATTEMPTS - 1} times): {problem}"
+            events = [Event("failed", run_id, message=why) for run_id in job.runs]
+        for event in events:
+            self._tell(event)
+
+    def _kept(self, reference: Any) -> list[Event]:
+        """What a task that ended has to tell; what it computed goes into the ledger, and its claims are released."""
+        job = self._jobs.pop(reference)
+        self._started.difference_update(job.runs)
+        try:
+            report: Report = self._ray.get(reference)
+            full = self._stored(report)
+        finally:
+            for run_id in job.runs:
+                self._notes.forget(run_id)
+                if run_id in self._held:
+                    self._held.pop(run_id).release()
+        return [self._checked(event, full) if event.kind in ENDINGS else event for event in report.events]
+
+    def _stored(self, report: Report) -> str:
+        """Why not everything that came back could be stored, if so."""
+        try:
+            for run_id, files in report.files.items():
+                self._ledger.adopt(run_id, files)
+            for run_id, saved in report.checkpoints.items():
+                with suppress(FileNotFoundError):  # it was finished elsewhere meanwhile
+                    write_whole(self._ledger.work(run_id) / CHECKPOINT, saved)
+        except DiskFullError as problem:
+            return str(problem)
+        return ""
+
+    def _checked(self, ending: Event, full: str) -> Event:
+        """An ending as the ledger confirms it."""
+        if ending.kind not in ("done", "kept") or ending.run in self._ledger:
+            return ending
+        if full:
+            return Event("full", ending.run, message=full)
+        return Event("elsewhere", ending.run)  # network file systems show it a little late

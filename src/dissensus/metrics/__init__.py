@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dissensus.metrics.agreement import (
+    correlation,
     entropy,
     entropy_correlation,
     high_disagreement,
     krippendorff_alpha,
     normalised_entropy,
     pairwise_agreement,
+    partial_correlation,
     second_best_accuracy,
 )
 from dissensus.metrics.calibration import (
@@ -44,6 +46,7 @@ __all__ = [
     "brier_decomposition",
     "confidence_right",
     "confidence_wrong",
+    "correlation",
     "ece",
     "entropy",
     "entropy_correlation",
@@ -57,6 +60,7 @@ __all__ = [
     "nll_gold",
     "normalised_entropy",
     "pairwise_agreement",
+    "partial_correlation",
     "score",
     "second_best_accuracy",
     "smooth_ece",

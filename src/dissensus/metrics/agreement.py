@@ -56,6 +56,18 @@ def correlation(first: Floats, second: Floats, *, kind: Kind) -> float | None:
     return float(np.clip(first @ second / math.sqrt(first @ first) / math.sqrt(second @ second), -1, 1))
 
 
+def partial_correlation(first: Floats, second: Floats, given: Floats, *, kind: Kind) -> float | None:
+    """What is left of the correlation of two lists when a third is held fixed: that of their residuals on it.
+
+    Spearman's is that of the midranks. None where one list does not vary, or the third explains one of the two wholly.
+    """
+    both, one, other = (correlation(a, b, kind=kind) for a, b in ((first, second), (first, given), (second, given)))
+    if both is None or one is None or other is None:
+        return None
+    left = (1 - one**2) * (1 - other**2)
+    return float(np.clip((both - one * other) / math.sqrt(left), -1, 1)) if left > 1e-12 else None
+
+
 def _without_rounding(values: Floats) -> Floats:
     """Cut to 32 significant bits: equal shares summed in another class order differ in the last bits, and must tie."""
     mantissa, exponent = np.frexp(values)

@@ -11,9 +11,22 @@ from dissensus.models.mlp import Linear, Mlp
 from dissensus.models.normalise import Normalise, moments
 from dissensus.models.resnet import ResNet18, ResNet20
 from dissensus.models.smallcnn import Smallcnn
+from dissensus.models.speedy import Speedy
 from dissensus.runs import table
 
-__all__ = ["MODELS", "Classifier", "Linear", "Mlp", "Model", "Normalise", "ResNet18", "ResNet20", "Smallcnn", "moments"]
+__all__ = [
+    "MODELS",
+    "Classifier",
+    "Linear",
+    "Mlp",
+    "Model",
+    "Normalise",
+    "ResNet18",
+    "ResNet20",
+    "Smallcnn",
+    "Speedy",
+    "moments",
+]
 
 
 class Model(Protocol):
@@ -27,4 +40,4 @@ class Model(Protocol):
         ...
 
 
-MODELS = table(Linear, Mlp, Smallcnn, ResNet18, ResNet20)
+MODELS = table(Linear, Mlp, Smallcnn, ResNet18, ResNet20, Speedy)

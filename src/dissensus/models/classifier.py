@@ -13,7 +13,8 @@ class Classifier(nn.Module):
     """`body` turns normalised inputs into penultimate features [B, D], `head` those into logits [B, K].
 
     A model needs `loss` and `predict`; a kind of model that also needs them may have `start_epoch()` and
-    `after_step(x, target)`, which the training loop calls where they exist.
+    `after_step(x, target)`, which the training loop calls where they exist, and `prepare(x)`, which is called once with
+    the training inputs as they are stored, before anything else.
     """
 
     def __init__(self, normalise: Normalise, body: nn.Module, head: nn.Module) -> None:

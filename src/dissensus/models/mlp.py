@@ -1,8 +1,8 @@
 """Heads for feature vectors: a linear model, and a multi-layer perceptron.
 
 `Mlp()` is the head of 002 (Soft-Label Training Preserves Epistemic Uncertainty): Linear(d, 256)–GELU–Dropout(0.2)–
-Linear(256, K) on frozen embeddings. Deviation: the features are standardised first, with the moments given to `build`
-(mean 0 and std 1 give the paper's head). Initialisation is PyTorch's. Images are flattened.
+Linear(256, K) on frozen embeddings. Here the features are standardised first, with the moments given to `build`;
+`Mlp(standardise=False)` is the paper's. Initialisation is PyTorch's. Images are flattened.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+import torch
 from torch import Tensor, nn
 
 from dissensus.models.classifier import Classifier
@@ -32,9 +33,12 @@ class Mlp:
 
     hidden: tuple[int, ...] = (256,)
     dropout: float = 0.2
+    standardise: bool = True
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
         """For inputs of `shape` (without the batch)."""
+        if not self.standardise:
+            mean, std = torch.zeros_like(mean), torch.ones_like(std)
         widths = (prod(shape), *self.hidden)
         layers: list[nn.Module] = [nn.Flatten()]
         for wide, narrow in pairwise(widths):

@@ -1,4 +1,4 @@
-"""Recipes that come with the package, by name. A recipe is a function from a scale to an experiment."""
+"""Recipes that come with the package, by name: PAPER/tableN, PAPER/figureN, and the demo."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections.abc import Callable
 from dissensus.errors import InputError
 from dissensus.experiment import SCALES, Experiment
 from dissensus.recipes.demo import demo
+from dissensus.recipes.paper002 import PAPER002
+from dissensus.recipes.paper003 import PAPER003
 
-RECIPES: dict[str, Callable[[str], Experiment]] = {"demo": demo}
+Seeds = tuple[int, ...]
+
+RECIPES: dict[str, Callable[[str, Seeds | None], Experiment]] = {"demo": demo, **PAPER002, **PAPER003}
+"""From a scale, and seeds in place of the recipe's own, to an experiment."""
 
 
-def find(name: str, scale: str) -> Experiment:
+def find(name: str, scale: str, seeds: Seeds | None = None) -> Experiment:
     """The experiment of a recipe at a scale."""
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}", where="recipes", mend=f"Choose one of: {', '.join(RECIPES)}")
     if scale not in SCALES:
         raise InputError(f"there is no scale {scale!r}", where="recipes", mend=f"Choose one of: {', '.join(SCALES)}")
-    return RECIPES[name](scale)
+    return RECIPES[name](scale, seeds)

@@ -42,9 +42,9 @@ SIZES = {"smoke": (2, 2), "laptop": (20, 5), "paper": (60, 10)}
 """scale: (epochs, seeds)"""
 
 
-def demo(scale: str) -> Experiment:
+def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment:
     """Seven methods with all 50 votes, and with only 3 votes an item."""
-    epochs, seeds = SIZES[scale]
+    epochs, usual = SIZES[scale]
     full = {label: replace(recipe, epochs=epochs) for label, recipe in METHODS.items()}
     shrunk = {"Soft, shrunk": replace(full["Soft"], target=Dirichlet(strength=5))}
     few = {label: replace(recipe, votes=Resampled(FEW, replace=False)) for label, recipe in (full | shrunk).items()}
@@ -62,7 +62,7 @@ def demo(scale: str) -> Experiment:
                 f"Training sees {FEW} of each item's 50 votes, drawn without replacement.",
             ),
         ),
-        seeds=tuple(range(seeds)),
+        seeds=seeds or tuple(range(usual)),
         scale=scale,
         columns=("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_spearman"),
     )

@@ -10,12 +10,16 @@ from dissensus.experiment import Manifest
 from dissensus.ledger import Ledger
 from dissensus.report import longform, markdown, page
 from dissensus.report.answer import answer
+from dissensus.report.claims import judged
+from dissensus.report.exhibits import shown
 from dissensus.report.setup import setup
-from dissensus.report.tables import comparisons
+from dissensus.report.svg import standalone
+from dissensus.report.tables import comparisons, looks
+from dissensus.report.wording import capital
 
 
 class Written(NamedTuple):
-    """Where the three files are, and the answer to the question, in a sentence for each table."""
+    """Where the three files are, and the answer to the question, in a sentence for each table and claim."""
 
     html: Path
     markdown: Path
@@ -26,19 +30,24 @@ class Written(NamedTuple):
 def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
     """Write `report.html`, `results.md` and `results.csv` into the folder, from the manifest and the runs alone.
 
-    Runs that are not in the ledger are shown as not finished. The same runs give the same bytes.
+    Figures of exhibits are also written one by one, as `figures/*.svg`. Runs that are not in the ledger are shown as not
+    finished. The same runs give the same bytes.
     """
-    tables = comparisons(manifest, ledger)
-    done = setup(tables)
-    paths = [Path(folder) / name for name in ("report.html", "results.md", "results.csv")]
-    texts = (
-        page.html(manifest, tables, done, ledger),
-        markdown.text(manifest, tables, done),
-        longform.text(tables),
-    )
+    styles = looks(manifest)
+    tables, exhibits = comparisons(manifest, ledger, styles), shown(manifest, ledger, styles)
+    claims, done = judged(manifest, ledger), setup(tables, exhibits)
+    texts = {
+        "report.html": page.html(manifest, tables, exhibits, claims, done, ledger),
+        "results.md": markdown.text(manifest, tables, exhibits, claims, done),
+        "results.csv": longform.text(tables, exhibits),
+    }
+    for one in exhibits:
+        for name, panel in markdown.pictures(one):
+            texts[name] = standalone(panel.drawing)
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, texts, strict=True):
+        for name, text in texts.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as problem:
         raise InputError(
@@ -47,5 +56,7 @@ def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
             mend="Name a folder that you may write to",
             state="The runs are safe in the ledger.",
         ) from None
-    html, markdown_file, csv = paths
-    return Written(html, markdown_file, csv, {table.title: answer(table).headline for table in tables})
+    html, markdown_file, csv = (Path(folder) / name for name in ("report.html", "results.md", "results.csv"))
+    answers = {table.title: answer(table).headline for table in tables}
+    answers.update((one.claim.text, f"{capital(one.word)}. {one.why}") for one in claims)
+    return Written(html, markdown_file, csv, answers)

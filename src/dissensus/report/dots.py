@@ -75,7 +75,9 @@ class _Axis:
 def _dot_panel(table: Comparison, metric: str, axis: _Axis) -> Markup:
     pitch, margins, rows = 26.0, Margins(126, 12, 8, 34), len(table.methods)
     height = margins.top + pitch * rows + margins.bottom
-    said = ", ".join(f"{method.label} {fixed(method.cell('last', 'raw', metric).mean)}" for method in table.methods)
+    said = ", ".join(
+        f"{method.label} {fixed(method.cell(method.checkpoint, 'raw', metric).mean)}" for method in table.methods
+    )
     chart = Chart(440, height, axis.bounds, (rows, 0), margins, f"{title(metric)}, {table.title}: {said}")
     ticks, labels = axis.ticks()
     chart.x_axis(ticks, title(metric), labels)

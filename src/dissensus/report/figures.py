@@ -53,7 +53,7 @@ def predictions_of(table: Comparison, ledger: Ledger) -> Predictions:
     for method in table.methods:
         kept: dict[int, Arrays] = {}
         for seed, run in method.runs.items():
-            arrays = ledger.arrays(run.id, "predictions")
+            arrays = ledger.arrays(run.id, "predictions" if method.checkpoint == "last" else "predictions_best")
             if arrays is not None:
                 kept[seed] = arrays
         if kept:
@@ -74,8 +74,8 @@ def limit_line(chart: Chart, label: str, value: float, points: Sequence[Point]) 
 
 
 def raw_and_tempered(method: Method, metric: str) -> tuple[Cell | None, Cell | None]:
-    """A metric as trained and tempered to votes, at the last epoch; None where no run has it."""
-    cells = (method.cell("last", name, metric) for name in ("raw", TO_VOTES))
+    """A metric as trained and tempered to votes, at the table's checkpoint; None where no run has it."""
+    cells = (method.cell(method.checkpoint, name, metric) for name in ("raw", TO_VOTES))
     raw, tempered = (cell if cell.mean is not None else None for cell in cells)
     return raw, tempered
 
@@ -194,7 +194,7 @@ def _binned_means(people: NDArray[Any], model: NDArray[Any], bins: int = 7) -> l
 
 
 def _named(method: Method, metric: str) -> str:
-    mean = method.cell("last", "raw", metric).mean
+    mean = method.cell(method.checkpoint, "raw", metric).mean
     return "" if mean is None else fixed(mean)
 
 

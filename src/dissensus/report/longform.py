@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
+from dissensus.report.exhibits import Shown
 from dissensus.report.tables import Block, Comparison, Line
 
 HEADER = ("table", "row", "method", "checkpoint", "calibration", "metric", "statistic", "seed", "value")
@@ -13,18 +14,24 @@ HEADER = ("table", "row", "method", "checkpoint", "calibration", "metric", "stat
 Record = tuple[str, ...]
 
 
-def text(tables: Sequence[Comparison]) -> str:
+def text(tables: Sequence[Comparison], exhibits: Sequence[Shown] = ()) -> str:
     """The file's content. It holds no time, path or host, so that two runs can be compared byte for byte.
 
     `statistic` is `value` (of one seed), `mean`, `sd`, or, on the primary metric, a part of the paired comparison with
     the baseline: `difference`, `low`, `high`, `p`, `p_holm`. Floats read back as they were; a value that is infinite or
-    undefined is empty; a run that is missing has one line, `not_finished`.
+    undefined is empty; a run that is missing has one line, `not_finished`. Of an exhibit, `checkpoint` is the point and
+    `seed` the place among its runs, or the x of a curve.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
     for table in tables:
         writer.writerows(_records(table))
+    for one in exhibits:
+        title = one.exhibit.title
+        writer.writerows(
+            (title, n.series, "", n.point, "", n.value, n.statistic, n.of, repr(n.number)) for n in one.numbers
+        )
     return out.getvalue()
 
 

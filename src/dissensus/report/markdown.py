@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dissensus.experiment import Manifest
 from dissensus.report.answer import NOT_EVIDENCE, answer
+from dissensus.report.claims import Judged
+from dissensus.report.exhibits import Shown
+from dissensus.report.figures import Panel
 from dissensus.report.setup import Setup
 from dissensus.report.tables import Block, Cell, Comparison, Limit, Line
 from dissensus.report.wording import (
     FINISHED_NOTE,
     capital,
+    counted,
     direction,
     fixed,
     interval,
@@ -24,18 +28,28 @@ from dissensus.report.wording import (
 )
 
 
-def text(manifest: Manifest, tables: Sequence[Comparison], done: Setup) -> str:
+def text(
+    manifest: Manifest,
+    tables: Sequence[Comparison],
+    exhibits: Sequence[Shown],
+    claims: Sequence[Judged],
+    done: Setup,
+) -> str:
     """The file's content; it names no time, path or host, so that equal runs give equal text."""
     parts = [f"# {escaped(manifest.title)}"]
     if manifest.scale == "smoke":
         parts.append(f"> **{NOT_EVIDENCE}**")
     parts += [f"*{escaped(manifest.question)}*", *(escaped(note) for note in (*manifest.notes, *done.notes))]
+    if claims:
+        parts += ["## Claims", "\n".join(map(_claim, claims))]
     for table in tables:
         said = answer(table)
         parts += [f"## {escaped(table.title)}", *([escaped(table.note)] if table.note else [])]
         parts += [f"**{escaped(said.headline)}** {escaped(' '.join(said.details))}".strip()]
         for block in table.blocks:
             parts += [f"### {capital(block.name)}", _table(table, block), escaped(block.note)]
+    for one in exhibits:
+        parts += _exhibit(one)
     parts += ["## How to read this", *_notes(tables), "## Set-up", _list(done.common), _rows(done)]
     if done.sizes:
         parts.append(f"Sizes: {escaped('; '.join(done.sizes))}.")
@@ -44,6 +58,29 @@ def text(manifest: Manifest, tables: Sequence[Comparison], done: Setup) -> str:
     parts += [f"Computed with: {escaped(', '.join(f'{name} {value}' for name, value in done.versions))}."]
     parts += [f"Made by:\n\n```\n{manifest.command}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def pictures(one: Shown) -> Iterator[tuple[str, Panel]]:
+    """The drawings of an exhibit and the files they are written to."""
+    for number, panel in enumerate(one.figure.panels if one.figure else (), start=1):
+        yield f"figures/{one.anchor}-{number}.svg", panel
+
+
+def _exhibit(one: Shown) -> list[str]:
+    parts = [f"## {escaped(one.exhibit.title)}", escaped(one.exhibit.note)]
+    parts.append("\n".join(f"![{escaped(panel.heading)}]({name})" for name, panel in pictures(one)))
+    if one.missing:
+        parts.append(f"*{counted(one.missing, 'run')} of this exhibit not finished.*")
+    if one.grid is not None:
+        ruler = tuple((":---" if place == 0 else "---:",) for place in range(len(one.grid.head)))
+        rows = [tuple((name,) for name in one.grid.head), ruler, *one.grid.rows]
+        parts.append("\n".join("| " + " | ".join("<br>".join(map(escaped, cell)) for cell in row) + " |" for row in rows))
+    return parts
+
+
+def _claim(one: Judged) -> str:
+    source = f" ({escaped(one.claim.source)})" if one.claim.source else ""
+    return f"- **{capital(one.word)}**: {escaped(one.claim.text)}{source} {escaped(one.why)}"
 
 
 def escaped(words: str) -> str:

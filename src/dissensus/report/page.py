@@ -11,8 +11,10 @@ from dissensus.experiment import Manifest, Printed
 from dissensus.ledger import Ledger
 from dissensus.report import figures, wording
 from dissensus.report.answer import NOT_EVIDENCE, Answer, answer
+from dissensus.report.claims import Judged
 from dissensus.report.curves import curves
 from dissensus.report.dots import dots
+from dissensus.report.exhibits import Shown
 from dissensus.report.figures import Figure
 from dissensus.report.gallery import Gallery, gallery
 from dissensus.report.setup import Setup, classes_of
@@ -30,7 +32,14 @@ class Chapter:
     left_out: str
 
 
-def html(manifest: Manifest, tables: Sequence[Comparison], done: Setup, ledger: Ledger) -> str:
+def html(
+    manifest: Manifest,
+    tables: Sequence[Comparison],
+    exhibits: Sequence[Shown],
+    claims: Sequence[Judged],
+    done: Setup,
+    ledger: Ledger,
+) -> str:
     """The whole page as text; equal runs give equal text."""
     environment = Environment(
         loader=PackageLoader("dissensus.report"),
@@ -58,6 +67,8 @@ def html(manifest: Manifest, tables: Sequence[Comparison], done: Setup, ledger: 
         manifest=manifest,
         banner=NOT_EVIDENCE if manifest.scale == "smoke" else "",
         chapters=[_chapter(table, ledger) for table in tables],
+        exhibits=exhibits,
+        claims=claims,
         picture=dots(tables, headline_metric),
         done=done,
         level=f"{LEVEL:.0%}",
@@ -65,7 +76,7 @@ def html(manifest: Manifest, tables: Sequence[Comparison], done: Setup, ledger: 
         seeds_note=wording.FINISHED_NOTE,
         limits={limit.label: limit.meaning for table in tables for limit in table.limits},
         glossary=_glossary(tables),
-        unplaced=unplaced(manifest, tables),
+        unplaced=unplaced(manifest, _placed(tables, exhibits)),
         sources=_sources(manifest.printed),
     )
 
@@ -84,6 +95,11 @@ def _chapter(table: Comparison, ledger: Ledger) -> Chapter:
 def _glossary(tables: Sequence[Comparison]) -> list[str]:
     shown = dict.fromkeys(name for table in tables for name in table.columns)
     return [name for name in (*shown, *(() if "smooth_ece" in shown else ("smooth_ece",))) if wording.about(name)]
+
+
+def _placed(tables: Sequence[Comparison], exhibits: Sequence[Shown]) -> list[Printed]:
+    beside = [one for table in tables for one in table.printed.values()]
+    return beside + [one for exhibit in exhibits for one in exhibit.printed]
 
 
 def _sources(printed: Sequence[Printed]) -> list[str]:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dissensus.report.exhibits import Shown
 from dissensus.report.tables import Comparison
 from dissensus.report.wording import counted, setting
 from dissensus.runs import Run, canonical
 
 DECIDES_NUMBERS = ("dissensus", "numerics", "torch", "numpy", "python", "device", "threads", "compiled", "channels_last")
 """Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
+
+UNSAID = ("seed", "keep", "monitored", "chosen")  # settings that change no number of a table
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,13 @@ class Setup:
     planned: int
 
 
-def setup(tables: Sequence[Comparison]) -> Setup:
+def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown] = ()) -> Setup:
     """Read from the finished runs alone; equal runs in two tables count once."""
-    runs = {run.id: run for table in tables for method in table.methods for run in method.runs.values()}
-    names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name != "seed"))
+    in_tables = [run for table in tables for method in table.methods for run in method.runs.values()]
+    shown = [run for one in exhibits for run in one.runs]
+    every = {run.id: run for run in (*in_tables, *shown)}
+    runs = {run.id: run for run in every.values() if run.spec.kind == "train"}
+    names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name not in UNSAID))
     values = {name: _values(name, list(runs.values())) for name in names}
     common = tuple((_title(name), _told(name, values[name][0])) for name in names if len(values[name]) == 1)
     differing = [name for name in names if len(values[name]) > 1]
@@ -49,7 +55,7 @@ def setup(tables: Sequence[Comparison]) -> Setup:
         for method in table.methods
         if method.runs
     )
-    provenance = {run.id: {"numerics": run.spec.numerics, **run.provenance} for run in runs.values()}
+    provenance = {run.id: {"numerics": run.spec.numerics, **run.provenance} for run in every.values()}
     versions, mixed = [], []
     for name in DECIDES_NUMBERS:
         seen = list(dict.fromkeys(setting(one[name]) for one in provenance.values() if name in one))
@@ -64,9 +70,10 @@ def setup(tables: Sequence[Comparison]) -> Setup:
         tuple(mixed),
         tuple(dict.fromkeys(note for run in runs.values() for note in run.facts.get("notes", []))),
         tuple(_sizes(list(runs.values()))),
-        sum(float(run.provenance.get("seconds", 0)) for run in runs.values()),
-        sum(len(method.runs) for table in tables for method in table.methods),
-        sum(len(method.seeds) for table in tables for method in table.methods),
+        sum(float(run.provenance.get("seconds", 0)) for run in every.values()),
+        sum(len(method.runs) for table in tables for method in table.methods) + sum(len(one.runs) for one in exhibits),
+        sum(len(method.seeds) for table in tables for method in table.methods)
+        + sum(len(one.runs) + one.missing for one in exhibits),
     )
 
 
@@ -77,8 +84,8 @@ def classes_of(table: Comparison) -> tuple[str, ...]:
 
 def _values(name: str, runs: Sequence[Run]) -> list[Any]:
     """The distinct values of a setting, in the order they come."""
-    found = {canonical(run.spec.settings[name]): run.spec.settings[name] for run in runs if name in run.spec.settings}
-    return list(found.values())
+    settings = [{**run.spec.settings, **run.facts.get("chosen", {})} for run in runs]
+    return list({canonical(one[name]): one[name] for one in settings if name in one}.values())
 
 
 def _sizes(runs: Sequence[Run]) -> list[str]:

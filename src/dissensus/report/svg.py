@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -188,6 +189,15 @@ class Chart:
             role="img",
             aria_label=self.label,
         )
+
+
+def standalone(drawing: Markup) -> str:
+    """A drawing as a file of its own: what the page's style sheet says of it comes along."""
+    style = resources.files("dissensus.report").joinpath("templates/chart.css").read_text(encoding="utf-8")
+    head = '<svg xmlns="http://www.w3.org/2000/svg" '
+    start, end = str(drawing).split(">", 1)
+    ground = '<rect width="100%" height="100%" style="fill: var(--paper)"/>'
+    return f"{start.replace('<svg ', head)}><style>{style}</style>{ground}{end}\n"
 
 
 def group(style: Style, *pieces: Markup, hint: str) -> Markup:

@@ -83,13 +83,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the manifest with its finished runs; it looks the same in every table and figure."""
+    """A row of the manifest with its finished runs; it looks the same in every table and figure.
+
+    `checkpoint` is the one that its table speaks of first, and that figures show.
+    """
 
     label: str
     words: str
     style: Style
     runs: Mapping[int, Run]
     seeds: tuple[int, ...]
+    checkpoint: str = "last"
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -151,7 +155,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One table of the manifest, computed. The first block is the primary one: last epoch, as trained."""
+    """One table of the manifest, computed. The first block is the primary one: as trained, at the table's checkpoint."""
 
     anchor: str
     title: str
@@ -166,27 +170,31 @@ class Comparison:
     resampled: bool
     seeds: tuple[int, ...]
 
-    def block(self, calibration: str, checkpoint: str = "last") -> Block | None:
-        """The block of this calibration and checkpoint, where runs have one."""
-        found = (one for one in self.blocks if (one.checkpoint, one.calibration) == (checkpoint, calibration))
-        return next(found, None)
+    def block(self, calibration: str) -> Block | None:
+        """The block of this calibration at the table's own checkpoint, where runs have one."""
+        return next((one for one in self.blocks if one.calibration == calibration), None)
 
     def limit(self, metric: str) -> Limit | None:
         """The most telling limit of a metric."""
         return next((limit for limit in self.limits if limit.cells.get(metric) and limit.cells[metric].values), None)
 
 
-def comparisons(manifest: Manifest, ledger: Ledger) -> tuple[Comparison, ...]:
-    """Every table of the manifest, from the runs that are finished. A label has one look across all tables."""
-    labels = list(dict.fromkeys(row.label for table in manifest.tables for row in table.rows))
-    styles = {label: Style(index) for index, label in enumerate(labels)}
+def looks(manifest: Manifest) -> dict[str, Style]:
+    """A label has one look across all tables and exhibits."""
+    rows = [row.label for table in manifest.tables for row in table.rows]
+    labels = dict.fromkeys((*rows, *(series for one in manifest.exhibits for series in one.cells)))
+    return {label: Style(index) for index, label in enumerate(labels)}
+
+
+def comparisons(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style]) -> tuple[Comparison, ...]:
+    """Every table of the manifest, from the runs that are finished."""
     numbered = enumerate(manifest.tables, start=1)
     return tuple(_comparison(manifest, table, f"t{number}", styles, ledger) for number, table in numbered)
 
 
-def unplaced(manifest: Manifest, tables: Iterable[Comparison]) -> list[Printed]:
+def unplaced(manifest: Manifest, placed_ones: Iterable[Printed]) -> list[Printed]:
     """Printed numbers that have no cell to stand beside: the page lists them, so that none is lost in silence."""
-    placed = {id(one) for table in tables for one in table.printed.values()}
+    placed = set(map(id, placed_ones))
     return [one for one in manifest.printed if id(one) not in placed]
 
 
@@ -198,6 +206,7 @@ def _comparison(manifest: Manifest, table: Table, anchor: str, styles: Mapping[s
             styles[row.label],
             {seed: ledger.read(run_id) for seed, run_id in row.runs.items() if run_id in ledger},
             tuple(row.runs),
+            table.checkpoint,
         )
         for row in table.rows
     )
@@ -212,7 +221,7 @@ def _comparison(manifest: Manifest, table: Table, anchor: str, styles: Mapping[s
     }
     blocks = tuple(
         _block(checkpoint, calibration, methods, table.baseline, manifest.primary, columns)
-        for checkpoint in CHECKPOINTS
+        for checkpoint in sorted(CHECKPOINTS, key=lambda one: one != table.checkpoint)
         for calibration in CALIBRATIONS
         if any(calibration in run.scores.get(checkpoint, {}) for run in runs)
     )
@@ -276,7 +285,7 @@ def _differences(
         if method.label != baseline and seeds and not infinite:
             pairs = [mine[seed] for seed in seeds], [base[seed] for seed in seeds]
             paired = {seed: mine[seed] - base[seed] for seed in seeds}
-            tests[method.label] = paired, _test(*pairs, [method.runs[seed] for seed in seeds])
+            tests[method.label] = paired, paired_test(*pairs, [method.runs[seed] for seed in seeds])
     possible = {label: test.p for label, (_, test) in tests.items() if test.p is not None}
     corrected = dict(zip(possible, stats.holm(list(possible.values())), strict=True))
     return {
@@ -285,7 +294,8 @@ def _differences(
     }
 
 
-def _test(mine: Sequence[float], base: Sequence[float], runs: Sequence[Run]) -> stats.TTest:
+def paired_test(mine: Sequence[float], base: Sequence[float], runs: Sequence[Run]) -> stats.TTest:
+    """Of values in pairs, the first of these runs; corrected where every seed drew its own evaluation items."""
     if not _split_is_resampled(runs):
         return stats.paired_t(mine, base, level=LEVEL)
     sizes = [run.facts["items"] for run in runs]
@@ -295,7 +305,8 @@ def _test(mine: Sequence[float], base: Sequence[float], runs: Sequence[Run]) -> 
 
 def _split_is_resampled(runs: Sequence[Run]) -> bool:
     """Whether every seed drew its own evaluation items: their training sets then overlap, and a plain t is too sure."""
-    return bool(runs) and all(run.spec.settings.get("split", {}).get("name") == "holdout" for run in runs)
+    splits = [run.spec.settings.get("split", {}) for run in runs]
+    return bool(splits) and all(one.get("name") == "holdout" and one.get("fixed") is None for one in splits)
 
 
 def _temperatures(method: Method, checkpoint: str, calibration: str) -> dict[int, list[float]]:
@@ -330,7 +341,7 @@ def _limits(methods: Sequence[Method], columns: Sequence[str]) -> tuple[Limit, .
     def seen(metric: str) -> Cell:
         values: dict[int, float] = {}
         for method in methods:
-            values = {**method.cell("last", "raw", metric).values, **values}
+            values = {**method.cell(method.checkpoint, "raw", metric).values, **values}
         return Cell(dict(sorted(values.items())))
 
     floor, expected = seen("soft_nll_floor"), seen("soft_nll_expected")

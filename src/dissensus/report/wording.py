@@ -145,7 +145,9 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def paper_value(printed: Printed) -> str:
-    """A number as its paper prints it, with as many digits as it has."""
+    """A number as its paper prints it, with as many digits as it has; or its word."""
+    if printed.words:
+        return printed.words
     value = f"{printed.mean:g}" if printed.sd is None else f"{printed.mean:g} ± {printed.sd:g}"
     return value.replace("-", MINUS)
 

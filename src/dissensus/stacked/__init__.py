@@ -13,6 +13,6 @@ labels, dropout masks, updates, plateaus and stops. Tests compare the two.
 """
 
 from dissensus.stacked.members import Member, Monitor, Trained
-from dissensus.stacked.training import fit
+from dissensus.stacked.training import Checkpoint, fit
 
-__all__ = ["Member", "Monitor", "Trained", "fit"]
+__all__ = ["Checkpoint", "Member", "Monitor", "Trained", "fit"]

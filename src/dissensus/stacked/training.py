@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from dissensus import evaluate
 from dissensus.delivery import Labels
 from dissensus.models import Mlp
+from dissensus.predictions import Predictions
 from dissensus.stacked.decks import Deck, identity
 from dissensus.stacked.heads import Heads
-from dissensus.stacked.members import Member, Monitor, Trained, check
+from dissensus.stacked.members import Member, Trained, check
 from dissensus.stacked.plan import Line, lines_of, plan
 
 MEMORY_BUDGET = 2 * 2**30
@@ -156,9 +158,10 @@ class _Stack:
     def _monitor(self, place: int, deck: Deck) -> None:
         line = self.lines[place]
         for name, monitor in line.member.monitors.items():
-            logits = self.heads.logits(deck.normalise(self.x[monitor.rows]), slice(place, place + 1))
+            (logits,) = self.heads.logits(deck.normalise(self.x[monitor.rows]), slice(place, place + 1))
             curves = line.monitored.setdefault(name, {})
-            for score, value in _scores(logits, monitor).items():
+            scores = evaluate.monitored(Predictions(logits).log_probs, monitor.target, monitor.people, monitor.labels)
+            for score, value in scores.items():
                 curves.setdefault(score, []).append(value)
 
     def _release(self, epoch: int) -> None:
@@ -199,14 +202,3 @@ def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Mean over items, float64 [M], of logits [M, n, K] to targets [M, n, K]."""
     log_probs = torch.log_softmax(logits.double(), -1)
     return -(target * log_probs).masked_fill(target == 0, 0).sum(-1).mean(-1)
-
-
-def _scores(logits: Tensor, monitor: Monitor) -> dict[str, float]:
-    """Of one member, logits [1, n, K]."""
-    surprise = _cross_entropy(logits, monitor.people.unsqueeze(0))
-    right = logits[0].argmax(1) == monitor.labels
-    return {
-        "loss": float(_cross_entropy(logits, monitor.target.unsqueeze(0))),
-        "accuracy": float(right.double().mean()),
-        "kl": float(surprise - torch.special.entr(monitor.people.double()).sum(1).mean()),
-    }

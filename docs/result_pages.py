@@ -1,0 +1,99 @@
+"""The pages under docs/results: made from the committed records of runs, and from nothing else.
+
+python docs/result_pages.py                                       make every page anew
+python docs/result_pages.py --check                               exit code 1 where a page is not what its records say
+python docs/result_pages.py --take 002 OUT... --ledger RUNS       first take finished experiments (--out folders of `run`)
+
+docs/results/002/records.jsonl.gz holds the records, docs/results/002/table3.json the manifest of an experiment, and
+table3.md and figures/table3-*.svg what is made of the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dissensus import records, report
+from dissensus.experiment import Manifest
+from dissensus.ledger import Ledger
+
+RESULTS = Path(__file__).parent / "results"
+RECORDS = "records.jsonl.gz"
+
+
+def main() -> None:
+    """The three ways to call it."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("--take", nargs="+", metavar="PAPER OUT")
+    arguments.add_argument("--ledger", help="where the runs of the experiments to take are")
+    chosen = arguments.parse_args()
+    if chosen.take:
+        paper, *folders = chosen.take
+        take(RESULTS / paper, [Path(folder) for folder in folders], Ledger(chosen.ledger))
+    made = pages()
+    stale = [file for file, content in made.items() if not file.is_file() or file.read_text("utf-8") != content]
+    if chosen.check:
+        print("\n".join(f"{file} is not what its records say" for file in stale) or "every page is what its records say")
+        sys.exit(bool(stale))
+    for file in stale:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(made[file], encoding="utf-8", newline="\n")
+    print(f"{len(stale)} pages written")
+
+
+def take(home: Path, folders: list[Path], ledger: Ledger) -> None:
+    """Copy manifests, and pack the records of all the runs that the manifests of this paper name."""
+    home.mkdir(parents=True, exist_ok=True)
+    for folder in folders:
+        manifest = Manifest.from_json(json.loads((folder / "experiment.json").read_text("utf-8")))
+        name = manifest.name.split("/")[-1]
+        command = f"dissensus run {manifest.name} --scale {manifest.scale} --ledger runs --out {name}"
+        document = json.dumps(replace(manifest, command=command).to_json(), indent=1, ensure_ascii=False)
+        (home / f"{name}.json").write_text(document + "\n", encoding="utf-8")
+    named = {run for manifest in manifests(home).values() for run in runs_of(manifest)}
+    print(f"{records.pack(ledger, sorted(named), home / RECORDS)} records packed")
+
+
+def manifests(home: Path) -> dict[str, Manifest]:
+    """Of one paper, by name."""
+    files = sorted(home.glob("*.json"))
+    return {file.stem: Manifest.from_json(json.loads(file.read_text("utf-8"))) for file in files}
+
+
+def runs_of(manifest: Manifest) -> Iterator[str]:
+    """Every run that a manifest names."""
+    for table in manifest.tables:
+        for row in table.rows:
+            yield from row.runs.values()
+    for exhibit in manifest.exhibits:
+        for points in exhibit.cells.values():
+            for runs in points.values():
+                yield from runs
+    for claim in manifest.claims:
+        for runs in claim.groups.values():
+            yield from runs
+
+
+def pages() -> dict[Path, str]:
+    """Every page and figure, as its records say it should be."""
+    made: dict[Path, str] = {}
+    for home in sorted(file.parent for file in RESULTS.glob(f"*/{RECORDS}")):
+        kept = records.Records(home / RECORDS)
+        for name, manifest in manifests(home).items():
+            with tempfile.TemporaryDirectory() as folder:
+                report.write(manifest, kept, folder)
+                text = (Path(folder) / "results.md").read_text("utf-8")
+                made[home / f"{name}.md"] = text.replace("](figures/", f"](figures/{name}-")
+                for figure in sorted(Path(folder).glob("figures/*.svg")):
+                    made[home / "figures" / f"{name}-{figure.name}"] = figure.read_text("utf-8")
+    return made
+
+
+if __name__ == "__main__":
+    main()

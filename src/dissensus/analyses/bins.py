@@ -1,0 +1,26 @@
+"""Many items as a few points of a figure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dissensus.runs import Json
+from dissensus.votes import Floats
+
+
+def zero_then_equal_mass(x: Floats, y: Floats, bins: int) -> Json:
+    """Means of `x` and `y` over the items with x exactly 0, and then over `bins` bins of equal mass of the others.
+
+    Bins are made by stable sorting and `array_split`; one without an item is left out.
+
+    >>> zero_then_equal_mass(np.array([0.0, 3.0, 0.0, 1.0, 2.0]), np.array([1.0, 30.0, 2.0, 10.0, 20.0]), bins=2)
+    {'x': [0.0, 1.5, 3.0], 'y': [1.5, 15.0, 30.0], 'items': [2, 2, 1]}
+    """
+    positive = np.flatnonzero(x > 0)
+    ordered = positive[np.argsort(x[positive], kind="stable")]
+    groups = [rows for rows in (np.flatnonzero(x == 0), *np.array_split(ordered, bins)) if len(rows)]
+    return {
+        "x": [float(x[rows].mean()) for rows in groups],
+        "y": [float(y[rows].mean()) for rows in groups],
+        "items": [len(rows) for rows in groups],
+    }

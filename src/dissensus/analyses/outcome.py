@@ -1,0 +1,24 @@
+"""What an analysis gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from dissensus.ledger import Arrays, Ledger
+from dissensus.runs import Json, Spec
+
+Outcome = tuple[Json, Json, dict[str, Arrays]]
+"""Scores, facts, arrays. What a table or figure shows is in scores and facts: reports are made from records alone."""
+
+Analysis = Callable[[Spec, Ledger], Outcome]
+
+
+def finite(value: float | None) -> float | None:
+    """A number that JSON can hold: None where it is NaN or infinite."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def series(values: Iterable[float]) -> list[float | None]:
+    """The numbers of a curve, for JSON."""
+    return [finite(float(value)) for value in values]

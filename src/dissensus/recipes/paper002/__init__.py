@@ -1,0 +1,28 @@
+"""002, Soft-Label Training Preserves Epistemic Uncertainty: small heads on frozen features, soft labels against hard.
+
+    dissensus embed chaosnli minilm; dissensus embed popquorn minilm; dissensus embed cifar10h_hard efficientnet-lite0
+    dissensus run 002/deliveries --scale paper --ledger runs --out deliveries    # every run that the others need, too
+    dissensus run 002/table3 --scale paper --ledger runs --out table3
+
+For each data set and way of using the votes, 108 settings are tried on seed 0 and judged by validation loss; the best is
+trained anew on seeds 1 to 10. At laptop scale 12 settings and 5 seeds. What is reported is the best validation epoch.
+"""
+
+from __future__ import annotations
+
+from dissensus.recipes.paper002.figures import figure2, figure4, figure5
+from dissensus.recipes.paper002.people import figure1, figure3, table1
+from dissensus.recipes.paper002.tables import deliveries, table2, table3, table4
+
+PAPER002 = {
+    "002/table1": table1,
+    "002/table2": table2,
+    "002/table3": table3,
+    "002/table4": table4,
+    "002/figure1": figure1,
+    "002/figure2": figure2,
+    "002/figure3": figure3,
+    "002/figure4": figure4,
+    "002/figure5": figure5,
+    "002/deliveries": deliveries,
+}

@@ -1,0 +1,185 @@
+"""What the recipes of 003 share: its methods, and at each scale the network, the seeds and what is affordable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dissensus.datasets.images import CropFlip
+from dissensus.delivery import Multipass, Sampled, Soft
+from dissensus.experiment import Node, Printed, Training
+from dissensus.mixing import Mixup
+from dissensus.models import ResNet18, Speedy
+from dissensus.optim import Cosine, Linear, Sgd
+from dissensus.recipe import Best, Recipe, Resampled
+from dissensus.recipes import numbers
+from dissensus.recipes.speedy import LAPTOP
+from dissensus.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
+
+Seeds = tuple[int, ...]
+Options = tuple[tuple[str, Any], ...]
+
+AS_PRINTED = Best(on="evaluation")
+
+PAPER = Recipe(
+    data="cifar10h",
+    model=ResNet18(),
+    target=Empirical(),
+    delivery=Soft(),
+    augment=CropFlip(padding=4),
+    optimiser=Sgd(lr=0.1, momentum=0.9, weight_decay=5e-4),
+    schedule=Cosine(),
+    epochs=200,
+    batch=128,
+    best=AS_PRINTED,
+)
+SMOKE = replace(
+    PAPER,
+    model=Speedy(widths=(8, 8)),
+    options=(("items", 400),),
+    optimiser=Sgd(lr=0.1),
+    schedule=Linear(),
+    epochs=2,
+    batch=64,
+)
+
+MAIN = ("Soft", "SLS", "Multipass", "Majority")
+
+
+def methods(base: Recipe) -> dict[str, Recipe]:
+    """The eight, by the names that tables use; each differs from `Soft` in the thing that it names."""
+    return {
+        "Soft": base,
+        "SLS": replace(base, delivery=Sampled()),
+        "Multipass": replace(base, delivery=Multipass()),
+        "Majority": replace(base, target=Majority()),
+        "Deterministic": replace(base, delivery=Multipass(seed_offset=1000)),
+        "Shuffled SLS": replace(base, target=Shuffled(Empirical()), delivery=Sampled()),
+        "Label smoothing": replace(base, target=Smoothed(0.1)),
+        "Mixup": replace(base, target=Majority(), mixing=Mixup(1.0)),
+    }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is run. `sweep` names the methods that see only K votes an item, K each of `votes`."""
+
+    base: Recipe
+    main: Seeds
+    others: Seeds
+    few: Seeds
+    votes: tuple[int, ...]
+    sweep: tuple[str, ...]
+    held: Seeds
+    geometry: Seeds
+    hessian: Options = ()
+    outside: Options = ()
+    barrier: Options = ()
+    notes: tuple[str, ...] = ()
+    own: Mapping[str, Recipe] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "own", methods(self.base))
+
+    def seeds(self, method: str) -> Seeds:
+        """Of a method with all votes."""
+        return self.main if method in MAIN else self.others
+
+    def runs(self, method: str, seeds: Seeds | None = None) -> tuple[Training, ...]:
+        """A method with all votes, a run a seed."""
+        return tuple(Training(self.own[method], seed) for seed in seeds or self.seeds(method))
+
+    def sparse(self, method: str, votes: int) -> Recipe:
+        """A method that sees `votes` votes an item, drawn with replacement as the paper does."""
+        recipe = replace(self.base, target=Dirichlet(5.0)) if method == SHRUNK else self.own[method]
+        return replace(recipe, votes=Resampled(votes))
+
+    def holding(self, epochs: int) -> Recipe:
+        """SLS whose labels are drawn anew every so many epochs only."""
+        return replace(self.base, delivery=Sampled(every=epochs))
+
+
+SHRUNK = "Soft, shrunk"
+HELD = (5, 10, 50)
+FULL_SWEEP = ("Soft", "SLS", "Multipass", "Deterministic", SHRUNK)
+
+LAPTOP_NOTES = (
+    "Laptop scale: the small network `speedy` with its own schedule and averaged weights in place of ResNet-18 for 200 "
+    "epochs, at about 1/150 of the FLOPs, and fewer seeds. Compare rows with rows; the paper's values stand beside for "
+    "orientation.",
+    "The best epoch is chosen on the evaluation split itself, as the paper prints it; the last epoch is not chosen.",
+)
+
+
+def at(scale: str, seeds: Seeds | None = None) -> Scale:
+    """The settings of a scale; `seeds` stand in place of all its own."""
+    if scale == "paper":
+        found = Scale(
+            base=PAPER,
+            main=tuple(range(10)),
+            others=tuple(range(10)),
+            few=tuple(range(5)),
+            votes=(5, 10, 25, 50),
+            sweep=FULL_SWEEP,
+            held=tuple(range(5)),
+            geometry=tuple(range(10)),
+            notes=("The best epoch is chosen on the evaluation split itself, as the paper prints it.",),
+        )
+    elif scale == "laptop":
+        found = Scale(
+            base=replace(LAPTOP, best=AS_PRINTED),
+            main=tuple(range(5)),
+            others=(0, 1),
+            few=tuple(range(5)),
+            votes=(5, 10),
+            sweep=("Soft", "SLS", "Multipass", SHRUNK),
+            held=(0, 1, 2),
+            geometry=(0, 1, 2),
+            hessian=(
+                ("items", 500),
+                ("eigenvalues", ("lanczos",)),
+                ("trace_tolerance", 0.05),
+                ("most_probes", 60),
+            ),
+            barrier=(("training_items", 2000),),
+            notes=LAPTOP_NOTES,
+        )
+    else:
+        found = Scale(
+            base=SMOKE,
+            main=(0, 1),
+            others=(0, 1),
+            few=(0, 1),
+            votes=(5, 50),
+            sweep=FULL_SWEEP,
+            held=(0, 1),
+            geometry=(0, 1),
+            hessian=(("items", 20), ("most_products", 5), ("most_probes", 5), ("micro_batch", 20)),
+            outside=(("items", 50), ("neighbour", 5)),
+            barrier=(("points", 5), ("training_items", 50)),
+        )
+    if seeds is None:
+        return found
+    return replace(found, main=seeds, others=seeds, few=seeds, held=seeds, geometry=seeds)
+
+
+def nodes(recipe: Recipe, seeds: Seeds) -> tuple[Node, ...]:
+    """A run a seed."""
+    return tuple(Training(recipe, seed) for seed in seeds)
+
+
+def printed(exhibit: str, places: Mapping[str, str], names: Mapping[str, str] | None = None) -> tuple[Printed, ...]:
+    """The paper's numbers for the parts of an exhibit, each moved to the panel that shows it; columns renamed."""
+    renamed = names or {}
+    return tuple(
+        replace(one, panel=places[one.panel], column=renamed.get(one.column, one.column))
+        for one in numbers.printed("003", exhibit)
+        if one.panel in places
+    )
+
+
+def pairs(seeds: Iterable[int]) -> list[tuple[int, int]]:
+    """Every two of them, the lower first."""
+    ordered = sorted(seeds)
+    return [(a, b) for place, a in enumerate(ordered) for b in ordered[place + 1 :]]

@@ -1,0 +1,346 @@
+"""The tables of 003."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dissensus.analyses.geometry import hessian
+from dissensus.analyses.ood import out_of_distribution
+from dissensus.experiment import Analysis, Claim, Dataset, Exhibit, Experiment, Panel
+from dissensus.ood import DETECTORS
+from dissensus.recipes.paper003.settings import SHRUNK, Scale, Seeds, at, nodes, printed
+
+COLUMNS = ("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman")
+NLL = "last.raw.soft_nll"
+FAMILY = ("Soft", "SLS", "Multipass", "Deterministic")
+
+
+def table1(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Few votes an item."""
+    run = at(scale, seeds)
+    titles = {votes: f"K = {votes}" for votes in run.votes}
+    panels = tuple(
+        Panel(
+            titles[votes],
+            {method: run.sparse(method, votes) for method in run.sweep},
+            "Soft",
+            f"Training sees {votes} votes an item, drawn from its full votes with replacement; judged by the full votes. "
+            f"`{SHRUNK}` is not in the paper: the few votes are shrunk towards the mean of their class.",
+        )
+        for votes in run.votes
+    )
+    cells = {
+        method: {titles[votes]: nodes(run.sparse(method, votes), run.few) for votes in run.votes} for method in run.sweep
+    }
+    one_sided = Exhibit(
+        TESTED,
+        "table",
+        cells,
+        (NLL, "best.raw.soft_nll"),
+        names=("soft NLL, last epoch", "soft NLL, best epoch"),
+        baseline="Soft",
+        alternative="less",
+        note="One-sided exact Wilcoxon tests that the row is below Soft, raw, and after Holm over all cells tested here.",
+    )
+    beside = printed("table1", {f"K = {votes}": f"K = {votes}" for votes in run.votes})
+    return Experiment(
+        name="003/table1",
+        title="Few votes: does hard delivery help?",
+        question="With K votes an item, are labels that are drawn or cycled better than the soft labels of those K "
+        "votes?",
+        panels=panels,
+        seeds=run.few,
+        scale=scale,
+        columns=COLUMNS,
+        notes=run.notes,
+        printed=beside,
+        exhibits=(one_sided,),
+        claims=_sparse_claims(run),
+    )
+
+
+TESTED = "All cells tested against Soft"
+
+
+def _sparse_claims(run: Scale) -> tuple[Claim, ...]:
+    claims = []
+    for votes in run.votes:
+        cells = {method: nodes(run.sparse(method, votes), run.few) for method in run.sweep}
+        hard = [method for method in run.sweep if method not in ("Soft", SHRUNK)]
+        claims += [
+            Claim(
+                f"(f) At K = {votes}, {method} is at least as good as Soft in soft NLL.",
+                "not_higher",
+                {method: cells[method], "Soft": cells["Soft"]},
+                (NLL,),
+                source="003, §5.1",
+            )
+            for method in hard
+        ]
+        if SHRUNK in cells:
+            claims += [
+                Claim(
+                    f"(h) At K = {votes}, shrinking the votes makes soft labels better than the plain ones.",
+                    "lower",
+                    {SHRUNK: cells[SHRUNK], "Soft": cells["Soft"]},
+                    (NLL,),
+                    source="a question that 003 does not ask",
+                ),
+                Claim(
+                    f"(h) At K = {votes}, shrunk soft labels are at least as good as SLS.",
+                    "not_higher",
+                    {SHRUNK: cells[SHRUNK], "SLS": cells["SLS"]},
+                    (NLL,),
+                    source="a question that 003 does not ask",
+                ),
+                Claim(
+                    f"(h) At K = {votes}, one temperature closes the gap between Soft and SLS.",
+                    "remaining",
+                    {"Soft": cells["Soft"], "SLS": cells["SLS"]},
+                    (NLL, "last.tempered_votes.soft_nll"),
+                    source="a question that 003 does not ask",
+                ),
+            ]
+    return tuple(claims)
+
+
+def _comparison(
+    number: int, title: str, question: str, labels: tuple[str, ...], scale: str, seeds: Seeds | None
+) -> Experiment:
+    run = at(scale, seeds)
+    panel = Panel(
+        title, {label: run.own[label] for label in labels}, "Soft", seeds={label: run.seeds(label) for label in labels}
+    )
+    return Experiment(
+        name=f"003/table{number}",
+        title=title,
+        question=question,
+        panels=(panel,),
+        seeds=run.main,
+        scale=scale,
+        columns=COLUMNS,
+        notes=run.notes,
+        printed=printed(f"table{number}", {"": title}),
+    )
+
+
+def table2(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """The main comparison, and what one temperature leaves of it."""
+    run = at(scale, seeds)
+    found = _comparison(
+        2,
+        "Main comparison",
+        "All votes of CIFAR-10H: which way of giving them to the optimiser yields probabilities that match them?",
+        ("Soft", "SLS", "Multipass", "Majority", "Label smoothing", "Mixup"),
+        scale,
+        seeds,
+    )
+    of = {method: run.runs(method, run.main) for method in ("Soft", "SLS", "Multipass", "Majority")}
+    gap = {"Majority": of["Majority"], "Soft": of["Soft"]}
+    claims = (
+        Claim(
+            "(a) Soft, SLS and Multipass are within noise of each other in soft NLL.",
+            "alike",
+            {method: of[method] for method in ("Soft", "SLS", "Multipass")},
+            (NLL,),
+            source="003, §5.2",
+        ),
+        *(
+            Claim(
+                f"(a) {method} is far below Majority in soft NLL.",
+                "lower",
+                {method: of[method], "Majority": of["Majority"]},
+                (NLL,),
+                source="003, §5.2",
+            )
+            for method in ("Soft", "SLS", "Multipass")
+        ),
+        *(
+            Claim(
+                f"(g) What remains of the gap between Majority and Soft after one temperature fitted to {what}.",
+                "remaining",
+                gap,
+                (NLL, f"last.{calibration}.soft_nll"),
+                source="a question that 003 does not ask",
+            )
+            for what, calibration in (("votes", "tempered_votes"), ("labels alone", "tempered_gold"))
+        ),
+    )
+    return _with(found, claims=claims)
+
+
+def table3(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """The family of hard deliveries and its controls."""
+    run = at(scale, seeds)
+    found = _comparison(
+        3,
+        "Hard-delivery family",
+        "Is it the drawing of labels that matters, or only that each epoch shows one label an item?",
+        ("Soft", "SLS", "Deterministic", "Multipass", "Shuffled SLS"),
+        scale,
+        seeds,
+    )
+    claim = Claim(
+        "(b) Labels that are shuffled between items leave nothing to learn: soft NLL stays near ln 10 = 2.303.",
+        "above",
+        {"Shuffled SLS": run.runs("Shuffled SLS")},
+        (NLL,),
+        threshold=2.2,
+        source="003, §5.2",
+    )
+    return _with(found, claims=(claim,))
+
+
+def table5(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Other proper scores of the same runs."""
+    found = _comparison(
+        5,
+        "Other proper scores",
+        "Do KL and Brier score tell the same story as soft NLL?",
+        ("SLS", "Soft", "Majority", "Label smoothing", "Mixup"),
+        scale,
+        seeds,
+    )
+    return _with(found, columns=("soft_nll", "kl", "soft_brier"))
+
+
+def _with(experiment: Experiment, **changes: object) -> Experiment:
+    return dataclasses.replace(experiment, **changes)  # type: ignore[arg-type]
+
+
+HESSIAN = ("lambda_max_full", "trace_full", "lambda_max_high", "trace_high")
+HESSIAN_NAMES = ("λ max, all items", "trace, all items", "λ max, high disagreement", "trace, high disagreement")
+
+
+def _sharpness(run: Scale, method: str) -> tuple[Analysis, ...]:
+    seeds = tuple(seed for seed in run.geometry if seed in run.seeds(method))
+    return tuple(Analysis(hessian, node, run.hessian) for node in run.runs(method, seeds))
+
+
+def table4(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Sharpness."""
+    run = at(scale, seeds)
+    titles = {"Main comparison": "Main comparison", "Hard-delivery family": "Hard-delivery family"}
+    of = {method: _sharpness(run, method) for method in (*FAMILY, "Shuffled SLS")}
+    rows = {
+        "Main comparison": ("Soft", "SLS"),
+        "Hard-delivery family": ("SLS", "Deterministic", "Multipass", "Shuffled SLS"),
+    }
+    exhibits = tuple(
+        Exhibit(
+            title,
+            "table",
+            {method: {"": of[method]} for method in rows[part]},
+            HESSIAN,
+            HESSIAN_NAMES,
+            baseline=rows[part][0],
+            note="Largest eigenvalue and trace of the Hessian of soft NLL to the full votes on evaluation items, at "
+            "the best epoch; batch norm frozen, without weight decay.",
+        )
+        for part, title in titles.items()
+    )
+    claims = tuple(
+        Claim(
+            f"(d) {name} is lower for {method} than for Soft.",
+            "lower",
+            {method: of[method], "Soft": of["Soft"]},
+            (value,),
+            source="003, §5.3",
+        )
+        for method in ("SLS", "Multipass")
+        for value, name in zip(HESSIAN[:2], ("The largest eigenvalue", "The trace"), strict=True)
+    )
+    return Experiment(
+        name="003/table4",
+        title="How sharp are the minima?",
+        question="Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
+        panels=(),
+        seeds=run.geometry,
+        scale=scale,
+        notes=run.notes,
+        printed=printed("table4", titles),
+        exhibits=exhibits,
+        claims=claims,
+    )
+
+
+def table6(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Sharpness with few votes."""
+    run = at(scale, seeds)
+    title = "Sharpness with K votes"
+    geometry = tuple(seed for seed in run.geometry if seed in run.few)
+    cells = {
+        method: {
+            f"K = {votes}": tuple(
+                Analysis(hessian, node, run.hessian) for node in nodes(run.sparse(method, votes), geometry)
+            )
+            for votes in (run.votes if scale != "laptop" else run.votes[:1])
+        }
+        for method in ("SLS", "Soft")
+    }
+    points = list(next(iter(cells.values())))
+    places = {point: title if len(points) == 1 else f"{title} / {point}" for point in points}
+    values = ("lambda_max_full", "lambda_max_high")
+    names = ("λ max, all items", "λ max, high disagreement")
+    exhibit = Exhibit(title, "table", cells, values, names, baseline="Soft")
+    return Experiment(
+        name="003/table6",
+        title="How sharp are the minima with few votes?",
+        question="Does the difference in sharpness stay when training sees K votes an item?",
+        panels=(),
+        seeds=geometry,
+        scale=scale,
+        notes=run.notes,
+        printed=printed("table6", places),
+        exhibits=(exhibit,),
+    )
+
+
+AUROC = tuple(f"auroc_{detector}" for detector in DETECTORS)
+DETECTOR_NAMES = ("Energy", "MSP", "ODIN", "entropy", "margin", "KNN")
+
+
+def _outside(number: int, title: str, data: str, labels: tuple[str, ...], scale: str, seeds: Seeds | None) -> Experiment:
+    run = at(scale, seeds)
+    cells = {
+        method: {
+            "": tuple(Analysis(out_of_distribution, node, run.outside, data=Dataset(data)) for node in run.runs(method))
+        }
+        for method in labels
+    }
+    exhibit = Exhibit(
+        title,
+        "table",
+        cells,
+        AUROC,
+        DETECTOR_NAMES,
+        baseline="Soft",
+        note="AUROC of the evaluation items against these images, at the last epoch; no detector is tuned. p: exact "
+        "two-sided Wilcoxon against Soft, and after Holm over all cells.",
+    )
+    return Experiment(
+        name=f"003/table{number}",
+        title=title,
+        question="Does the delivery of labels change how well a network notices images that it was not made for?",
+        panels=(),
+        seeds=run.main,
+        scale=scale,
+        notes=run.notes,
+        printed=printed(f"table{number}", {"": title}),
+        exhibits=(exhibit,),
+    )
+
+
+def table7(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Far from the training images."""
+    return _outside(7, "Out of distribution: SVHN", "svhn", FAMILY, scale, seeds)
+
+
+def table8(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Near the training images."""
+    return _outside(8, "Out of distribution: CIFAR-100", "cifar100", ("SLS", "Soft", "Majority"), scale, seeds)
+
+
+def table9(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Near the training images, the family."""
+    return _outside(9, "Out of distribution: CIFAR-100, hard-delivery family", "cifar100", FAMILY, scale, seeds)

@@ -1,0 +1,23 @@
+"""The two settings of `speedy` for CIFAR-10H, tuned on seeds from 100 on: docs/results/003/tuning.md says how."""
+
+from __future__ import annotations
+
+from dissensus.datasets.images import CropFlip
+from dissensus.delivery import Soft
+from dissensus.models import Speedy
+from dissensus.optim import Ema, Linear, Sgd
+from dissensus.recipe import Recipe
+from dissensus.targets import Empirical
+
+LAPTOP = Recipe(
+    data="cifar10h",
+    model=Speedy(widths=(32, 64, 128)),
+    target=Empirical(),
+    delivery=Soft(),
+    augment=CropFlip(padding=4),
+    optimiser=Sgd(lr=0.1, nesterov=True),
+    schedule=Linear(warmup=7),
+    averaging=Ema(epochs=1.0),
+    epochs=36,
+    batch=128,
+)

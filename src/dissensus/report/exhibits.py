@@ -1,0 +1,291 @@
+"""Exhibits: tables and figures of what was measured in runs, drawn from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from dissensus import stats
+from dissensus.experiment import Exhibit, Manifest, Printed
+from dissensus.ledger import Ledger
+from dissensus.report.drawing import Path, bars, dot_rows, lines
+from dissensus.report.figures import Figure
+from dissensus.report.svg import Style
+from dissensus.report.wording import mean_sd, paper_value, probability, title
+from dissensus.runs import Run
+
+Runs = Mapping[str, Mapping[str, tuple[Run | None, ...]]]
+"""series -> point -> its runs, None where one is not finished"""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The numbers of an exhibit as text; a cell may have several lines."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], ...], ...]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of an exhibit, for results.csv."""
+
+    series: str
+    point: str
+    value: str
+    statistic: str
+    of: str
+    number: float
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An exhibit, drawn. `missing` counts runs that are not finished."""
+
+    anchor: str
+    exhibit: Exhibit
+    figure: Figure | None
+    grid: Grid | None
+    numbers: tuple[Number, ...]
+    runs: tuple[Run, ...]
+    missing: int
+    printed: tuple[Printed, ...]
+
+
+def shown(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style]) -> tuple[Shown, ...]:
+    """Every exhibit of the manifest, from the runs that are finished."""
+    numbered = enumerate(manifest.exhibits, start=1)
+    return tuple(_shown(f"x{number}", one, manifest.printed, ledger, styles) for number, one in numbered)
+
+
+def _shown(
+    anchor: str, exhibit: Exhibit, printed: Sequence[Printed], ledger: Ledger, styles: Mapping[str, Style]
+) -> Shown:
+    cells: Runs = {
+        series: {
+            point: tuple(ledger.read(run) if run in ledger else None for run in runs) for point, runs in points.items()
+        }
+        for series, points in exhibit.cells.items()
+    }
+    every = [run for points in cells.values() for runs in points.values() for run in runs]
+    beside = _beside(exhibit, printed)
+    draw = {"table": _table, "dots": _dots, "lines": _lines, "curves": _curves, "bars": _bars}[exhibit.show]
+    figure, grid, numbers = draw(anchor, exhibit, cells, styles, beside)
+    finished = {run.id: run for run in every if run is not None}
+    return Shown(
+        anchor,
+        exhibit,
+        figure,
+        grid,
+        tuple(numbers),
+        tuple(finished.values()),
+        sum(run is None for run in every),
+        tuple(beside.values()),
+    )
+
+
+Beside = Mapping[tuple[str, str, str], Printed]
+"""(series, point, last part of a value's path) -> what the paper prints there"""
+
+
+def _beside(exhibit: Exhibit, printed: Sequence[Printed]) -> Beside:
+    """A printed number belongs to `title`, or to `title / point` where there are several points."""
+    leaves = {value.rsplit(".", 1)[-1] for value in exhibit.values}
+    found: dict[tuple[str, str, str], Printed] = {}
+    for series, points in exhibit.cells.items():
+        for point in points:
+            place = exhibit.title if len(points) == 1 else f"{exhibit.title} / {point}"
+            found.update(
+                ((series, point, one.column), one)
+                for one in printed
+                if (one.panel, one.row) == (place, series) and one.column in leaves
+            )
+    return found
+
+
+def value_of(run: Run | None, path: str) -> Any:
+    """What stands at a path of a record: in its scores, or, if it says so, in `facts` or `curve`; None where nothing."""
+    if run is None:
+        return None
+    first, *rest = path.split(".")
+    found: Any = {"facts": run.facts, "curve": run.curve}.get(first)
+    for name in rest if found is not None else (first, *rest):
+        found = (run.scores if found is None and name == first else found or {}).get(name)
+    return found
+
+
+def numbers_of(runs: Iterable[Run | None], path: str) -> list[float | None]:
+    """A value of each run, in order; None where there is none."""
+    return [None if (found := value_of(run, path)) is None else float(found) for run in runs]
+
+
+Drawn = tuple[Figure | None, Grid | None, list[Number]]
+
+
+def _table(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
+    points = list(dict.fromkeys(point for row in cells.values() for point in row))
+    tested = _p_values(exhibit, cells)
+    names = _names(exhibit)
+    head = ("", *(f"{point}: {name}" if len(points) > 1 else name for point in points for name in names))
+    rows, numbers = [], list[Number]()
+    for series, row in cells.items():
+        texts: list[tuple[str, ...]] = [(series,)]
+        for point in points:
+            for path in exhibit.values:
+                printed = beside.get((series, point, _leaf(path)))
+                if words := _words(row.get(point, ()), path):
+                    texts.append((words, *_paper(printed)))
+                    continue
+                values = numbers_of(row.get(point, ()), path)
+                numbers += _numbers(series, point, path, values)
+                texts.append(_cell(values, printed, tested.get((series, point, path), "")))
+        rows.append(tuple(texts))
+    return None, Grid(head, tuple(rows)), numbers
+
+
+def _cell(values: Sequence[float | None], printed: Printed | None, p: str = "") -> tuple[str, ...]:
+    present = [value for value in values if value is not None]
+    text = spoken(present) if present else "–"
+    return (text, *((p,) if p else ()), *_paper(printed))
+
+
+def _paper(printed: Printed | None) -> tuple[str, ...]:
+    return (f"paper {paper_value(printed)}",) if printed else ()
+
+
+def _words(runs: Iterable[Run | None], path: str) -> str:
+    """The different words that runs have at a path; empty where they have numbers."""
+    found = (value_of(run, path) for run in runs)
+    return " / ".join(dict.fromkeys(one for one in found if isinstance(one, str)))
+
+
+def spoken(values: Sequence[float]) -> str:
+    """`0.412 ± 0.011`, with as many decimals as the size of the mean asks for; a single whole number has none."""
+    told = stats.mean_sd(values)
+    if told.sd is None and told.mean.is_integer():
+        return f"{told.mean:,.0f}"
+    if max(abs(told.mean), told.sd or 0.0) >= 100:
+        return f"{told.mean:,.0f}" if told.sd is None else f"{told.mean:,.0f} ± {told.sd:,.0f}"
+    if 0 < abs(told.mean) < 0.01:
+        return f"{told.mean:.2g}" if told.sd is None else f"{told.mean:.2g} ± {told.sd:.2g}"
+    return mean_sd(told.mean, told.sd)
+
+
+def _p_values(exhibit: Exhibit, cells: Runs) -> dict[tuple[str, str, str], str]:
+    """Exact Wilcoxon tests against the baseline, in pairs, as 003 tests; Holm over all that are tested here."""
+    raw = {}
+    for series, row in cells.items() if exhibit.baseline else ():
+        for point, runs in row.items():
+            for path in exhibit.values:
+                base = numbers_of(cells[exhibit.baseline].get(point, ()), path)
+                both = zip(numbers_of(runs, path), base, strict=False)
+                pairs = [(a, b) for a, b in both if a is not None and b is not None]
+                if series != exhibit.baseline and len(pairs) > 1:
+                    test = stats.wilcoxon(*zip(*pairs, strict=True), alternative=exhibit.alternative)
+                    raw[series, point, path] = test.p
+    holm = dict(zip(raw, stats.holm(list(raw.values())), strict=True))
+    return {key: f"p {probability(p)}, Holm {probability(holm[key])}" for key, p in raw.items()}
+
+
+def _dots(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:
+    _, grid, numbers = _table(anchor, exhibit, cells, styles, beside)
+    panels = []
+    for path, name in zip(exhibit.values, _names(exhibit), strict=True):
+        rows = []
+        for series, row in cells.items():
+            for point, runs in row.items():
+                present = [value for value in numbers_of(runs, path) if value is not None]
+                printed = beside.get((series, point, _leaf(path)))
+                label = series if len(row) == 1 else f"{series}, {point}"
+                if present:
+                    rows.append((label, styles[series], present, None if printed is None else printed.mean))
+        if rows:
+            panels.append(dot_rows(name, rows))
+    return _figure(anchor, exhibit, panels), grid, numbers
+
+
+def _lines(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:
+    _, grid, numbers = _table(anchor, exhibit, cells, styles, beside)
+    panels = []
+    for path, name in zip(exhibit.values, _names(exhibit), strict=True):
+        paths: dict[str, Path] = {}
+        for series, row in cells.items():
+            at = [(float(point), [v for v in numbers_of(runs, path) if v is not None]) for point, runs in row.items()]
+            paths[series] = [(x, fmean(values), stats.mean_sd(values).sd or 0.0) for x, values in at if values]
+        if any(paths.values()):
+            panels.append(lines(name, {series: (styles[series], one) for series, one in paths.items()}, exhibit.axes))
+    return _figure(anchor, exhibit, panels), grid, numbers
+
+
+def _curves(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
+    panels, numbers = [], []
+    for place, name in enumerate(_names(exhibit)):
+        x_path, y_path = exhibit.values[2 * place : 2 * place + 2]
+        paths: dict[str, tuple[Style, Path]] = {}
+        for series, row in cells.items():
+            for point, runs in row.items():
+                path = _mean_curve(runs, x_path, y_path)
+                label = series if len(row) == 1 else f"{series}, {point}"
+                if path:
+                    paths[label] = styles[series], path
+                    numbers += [Number(series, point, y_path, "mean", f"{x:g}", mean) for x, mean, _ in path]
+        if paths:
+            panels.append(lines(name, paths, exhibit.axes))
+    return _figure(anchor, exhibit, panels), None, numbers
+
+
+def _mean_curve(runs: Sequence[Run | None], x_path: str, y_path: str) -> Path:
+    """Over the places that every finished run has; without a path for x, places count from 1."""
+    finished = [run for run in runs if run is not None]
+    ys = [value_of(run, y_path) or [] for run in finished]
+    shortest = min(map(len, ys), default=0)
+    xs = [value_of(run, x_path) if x_path else range(1, shortest + 1) for run in finished]
+    path = []
+    for place in range(shortest):
+        values = [y[place] for y in ys]
+        if all(value is not None for value in values):
+            path.append((fmean(x[place] for x in xs), fmean(values), stats.mean_sd(values).sd or 0.0))
+    return path
+
+
+def _bars(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
+    """Each run's list of items: {"name", "said", "classes", "shares": {who: [share of each class]}}."""
+    panels, numbers = [], []
+    (path,) = exhibit.values
+    for series, row in cells.items():
+        for point, runs in row.items():
+            for run in runs[:1]:
+                for item in value_of(run, path) or []:
+                    panels.append(bars(item, styles))
+                    numbers += [
+                        Number(series, point, f"{item['name']}: {who}", "share", of_class, share)
+                        for who, shares in item["shares"].items()
+                        for of_class, share in zip(item["classes"], shares, strict=True)
+                    ]
+    return _figure(anchor, exhibit, panels, "small"), None, numbers
+
+
+def _figure(anchor: str, exhibit: Exhibit, panels: Sequence[Any], shape: str = "wide") -> Figure | None:
+    return Figure(anchor, exhibit.title, exhibit.note, tuple(panels), shape) if panels else None
+
+
+def _numbers(series: str, point: str, path: str, values: Sequence[float | None]) -> Iterator[Number]:
+    present = [value for value in values if value is not None]
+    for place, value in enumerate(values):
+        if value is not None:
+            yield Number(series, point, path, "value", str(place), value)
+    if present:
+        told = stats.mean_sd(present)
+        yield Number(series, point, path, "mean", "", told.mean)
+        if told.sd is not None:
+            yield Number(series, point, path, "sd", "", told.sd)
+
+
+def _names(exhibit: Exhibit) -> tuple[str, ...]:
+    return exhibit.names or tuple(title(_leaf(path)) for path in exhibit.values)
+
+
+def _leaf(path: str) -> str:
+    return path.rsplit(".", 1)[-1]

@@ -1,0 +1,97 @@
+"""Convergence, reliability and slices, from what runs recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dissensus import analyses, metrics
+from dissensus.analyses import compute
+from dissensus.errors import InputError
+from dissensus.ledger import Ledger
+from dissensus.runs import Run, Spec
+from finished import finished
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    return Ledger(tmp_path_factory.mktemp("ledger"))
+
+
+def with_curve(folder, values: list[float | None]) -> tuple[Ledger, str]:
+    """A record that has a curve and nothing else."""
+    run = Run(Spec("train", {"of": values}), {}, {"soft_nll": values}, {}, {})
+    Ledger(folder).publish(run, {}, {})
+    return Ledger(folder), run.id
+
+
+@pytest.mark.parametrize(
+    ("values", "near", "best"),
+    [
+        ([1.0, 0.6, 0.52, 0.5, 0.7], 3, 4),  # 0.5 / 0.95 = 0.526
+        ([1.0, 0.527, 0.5], 3, 3),
+        ([None, 0.5, None, 0.5], 2, 2),
+        ([0.3], 1, 1),
+    ],
+)
+def test_convergence_counts_epochs_from_one(tmp_path, values, near, best):
+    ledger, run = with_curve(tmp_path, values)
+    scores, _, _ = compute(analyses.convergence(run), ledger)
+    assert (scores["epochs_to_near_best"], scores["best_epoch"]) == (near, best)
+    assert (scores["best"], scores["epochs"]) == (min(value for value in values if value), len(values))
+
+
+def test_a_curve_that_is_not_there_is_refused(tmp_path):
+    ledger, run = with_curve(tmp_path, [None])
+    with pytest.raises(InputError, match="no 'soft_nll' in its curve"):
+        compute(analyses.convergence(run), ledger)
+    with pytest.raises(InputError, match="no 'kl' in its curve"):
+        compute(analyses.convergence(run, column="kl"), ledger)
+
+
+def events(ledger: Ledger, run: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    kept = ledger.arrays(run, "predictions")
+    log_probs = torch.log_softmax(torch.from_numpy(kept["logits"]).double(), 1)
+    top = metrics.top_label(log_probs, torch.from_numpy(kept["labels"]))
+    return *top, metrics.high_disagreement(torch.from_numpy(kept["people"]))
+
+
+def test_reliability_of_several_seeds_is_that_of_their_items_pooled(ledger):
+    runs = finished(ledger), finished(ledger, seed=1)
+    scores, facts, _ = compute(analyses.reliability(runs), ledger)
+    confidence, correct, high = (torch.cat(parts) for parts in zip(*(events(ledger, run) for run in runs), strict=True))
+    assert scores["smooth_ece_full"] == pytest.approx(metrics.smooth_ece(confidence, correct))
+    assert scores["smooth_ece_high"] == pytest.approx(metrics.smooth_ece(confidence[high], correct[high]))
+    assert facts["items"] == {"full": len(high), "high": int(high.sum())}
+    assert analyses.reliability(runs).kind == "relate"
+    assert analyses.reliability(runs[:1]).kind == "measure"
+
+
+def test_a_reliability_curve_has_few_points_and_averages_to_the_accuracy(ledger):
+    run = finished(ledger)
+    _, facts, _ = compute(analyses.reliability((run,)), ledger)
+    drawn = facts["full"]
+    assert len(drawn["x"]) == len(drawn["y"]) == len(drawn["density"]) == 51
+    assert (drawn["x"][0], drawn["x"][-1]) == (0.0, 1.0)
+    share, density = (np.array([value or 0.0 for value in drawn[name]]) for name in ("y", "density"))
+    accuracy = ledger.read(run).scores["last"]["raw"]["accuracy"]
+    assert np.trapezoid(share * density, drawn["x"]) == pytest.approx(accuracy, abs=0.01)
+
+
+def test_the_slices_add_up_to_the_whole(ledger):
+    run = finished(ledger)
+    for checkpoint in ("last", "best"):
+        scores, facts, _ = compute(analyses.slices(run, checkpoint), ledger)
+        whole, items = ledger.read(run).scores[checkpoint]["raw"], facts["items"]
+        for name in ("soft_nll", "kl", "soft_brier", "accuracy", "soft_nll_floor", "brier_top"):
+            together = items["high"] * scores[f"{name}_high"] + items["rest"] * scores[f"{name}_rest"]
+            assert together / sum(items.values()) == pytest.approx(whole[name], rel=1e-6)
+        assert scores["soft_nll_floor_high"] > scores["soft_nll_floor_rest"]
+
+
+def test_every_column_that_003_prints_is_among_the_scores_of_a_slice(ledger):
+    scores, _, _ = compute(analyses.slices(finished(ledger)), ledger)
+    printed = ("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman", "kl", "soft_brier", "smooth_ece")
+    decomposed = ("brier_reliability", "brier_resolution", "brier_uncertainty")
+    assert {f"{name}_{part}" for name in (*printed, *decomposed) for part in ("high", "rest")} <= set(scores)

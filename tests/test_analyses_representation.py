@@ -1,0 +1,70 @@
+"""CKA and Grad-CAM stability of pairs of finished runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import pearsonr
+
+from dissensus import analyses, metrics
+from dissensus.analyses import compute
+from dissensus.analyses.subject import Subject
+from dissensus.errors import InputError
+from dissensus.ledger import Ledger
+from dissensus.models import Mlp
+from dissensus.representation import grad_cam, linear_cka
+from finished import SOFT, finished
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    return Ledger(tmp_path_factory.mktemp("ledger"))
+
+
+def shared(one: Subject, other: Subject) -> torch.Tensor:
+    both = set(one.stage.held_out.tolist()) & set(other.stage.held_out.tolist())
+    return torch.tensor(sorted(both))
+
+
+def test_cka_compares_penultimate_features_of_the_items_held_out_in_both(ledger):
+    runs = finished(ledger), finished(ledger, replace(SOFT, model=Mlp(hidden=(9,))), seed=1)
+    scores, facts, _ = compute(analyses.cka(tuple(runs)), ledger)
+    one, other = (Subject.of(run, ledger, "last") for run in runs)
+    rows = shared(one, other)
+    with torch.no_grad():
+        features = [each.model.predict(each.stage.x(rows) / 255).features for each in (one, other)]
+    assert scores["cka"] == pytest.approx(linear_cka(*features), rel=1e-5)
+    assert scores["cka_unbiased"] == pytest.approx(linear_cka(*features, unbiased=True), rel=1e-5)
+    assert facts["items"]["evaluation"] == len(rows)
+    assert len(rows) < len(one.stage.held_out)
+
+
+def test_a_run_is_like_itself(ledger):
+    run = finished(ledger)
+    assert compute(analyses.cka((run, run)), ledger)[0]["cka"] == pytest.approx(1)
+    assert compute(analyses.grad_cam((run, run)), ledger)[0]["stability"] == pytest.approx(1)
+
+
+def test_stability_is_the_mean_correlation_of_maps_over_all_items_and_over_the_most_disputed(ledger):
+    runs = finished(ledger), finished(ledger, seed=1)
+    scores, facts, _ = compute(analyses.grad_cam(tuple(runs)), ledger)
+    one, other = (Subject.of(run, ledger, "last") for run in runs)
+    rows = shared(one, other)
+    maps = [grad_cam(each.model, each.stage.x(rows)).numpy() for each in (one, other)]
+    entropy = metrics.entropy(one.stage.data.people[rows]).numpy()
+    high = entropy >= np.quantile(entropy, 0.9)
+    for key, where, chosen in (("stability", "all", high | True), ("stability_high", "high", high)):
+        pairs = [(a.ravel(), b.ravel()) for a, b in zip(maps[0][chosen], maps[1][chosen], strict=True)]
+        kept = [pearsonr(a, b).statistic for a, b in pairs if np.ptp(a) > 0 and np.ptp(b) > 0]
+        assert scores[key] == pytest.approx(np.mean(kept), rel=1e-5)
+        assert facts["left_out"][where] == len(pairs) - len(kept)
+    assert facts["items"] == {"evaluation": len(rows), "high": int(high.sum())}
+
+
+def test_runs_of_different_data_cannot_be_related(ledger):
+    other = finished(ledger, replace(SOFT, options=(("votes", 10),)))
+    with pytest.raises(InputError, match="different data"):
+        compute(analyses.cka((finished(ledger), other)), ledger)

@@ -1,0 +1,226 @@
+"""Exhibits, claims and records: what a report shows beside its tables, from records alone."""
+
+import csv
+import importlib.util
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+from xml.etree import ElementTree
+
+import pytest
+
+from dissensus import records, report, stats
+from dissensus.errors import InputError
+from dissensus.experiment import Claim, Exhibit, Manifest, Printed
+from dissensus.ledger import Ledger
+from dissensus.records import Records
+from dissensus.report.claims import judged
+from dissensus.report.exhibits import value_of
+from dissensus.runs import Run, Spec
+
+EMPTY = Manifest("t/x", "A title", "Why?", "laptop", "dissensus run t/x --out o", "soft_nll", (), (0,), ())
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "runs")
+
+
+@pytest.fixture
+def publish(ledger):
+    def of(name, seed, scores=None, facts=None, curve=None):
+        split = {"name": "holdout", "fraction": 0.2, "fixed": 0}
+        spec = Spec("measure", {"name": name, "seed": seed, "split": split})
+        ledger.publish(Run(spec, scores or {}, curve or {}, facts or {}, {"torch": "2"}), {}, {})
+        return spec.id
+
+    return of
+
+
+def groups(publish, **values):
+    """Runs whose score `v` has these values, a group a name."""
+    return {name: tuple(publish(name, i, {"v": v}) for i, v in enumerate(of)) for name, of in values.items()}
+
+
+def written(manifest, ledger, tmp_path):
+    report.write(manifest, ledger, tmp_path / "out")
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "results.csv").read_text())))
+    return (tmp_path / "out" / "report.html").read_text(), (tmp_path / "out" / "results.md").read_text(), lines
+
+
+def test_a_path_finds_its_value_in_scores_facts_and_curve():
+    run = Run(Spec("measure", {}), {"last": {"raw": {"kl": 0.5}}, "v": 2}, {"loss": [3, 2]}, {"a": {"b": 1}}, {})
+    assert value_of(run, "last.raw.kl") == 0.5
+    assert value_of(run, "v") == 2
+    assert value_of(run, "facts.a.b") == 1
+    assert value_of(run, "curve.loss") == [3, 2]
+    assert value_of(run, "last.raw.nothing") is value_of(run, "facts.no.such") is value_of(None, "v") is None
+
+
+def test_a_table_has_means_p_values_and_the_papers_number_beside(publish, ledger, tmp_path):
+    runs = groups(publish, a=[1.0, 2.0, 3.0], b=[1.5, 2.6, 3.7])
+    exhibit = Exhibit("T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), baseline="a")
+    printed = (Printed("T", "b", "v", 2.25, 0.5, 3, "paper, Table 1"), Printed("T", "c", "v", 9.0, None, 3, "paper"))
+    html, text, lines = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
+    p = stats.wilcoxon([1.5, 2.6, 3.7], [1, 2, 3]).p
+    assert f"| b | 2.600 ± {stdev([1.5, 2.6, 3.7]):.3f}<br>p {p:.2g}, Holm {p:.2g}<br>paper 2.25 ± 0.5 |" in text
+    assert "paper 2.25 ± 0.5" in html
+    assert "Printed, without a cell of ours" in html
+    assert {line["value"] for line in lines if line["row"] == "b" and line["statistic"] == "value"} == {
+        "1.5",
+        "2.6",
+        "3.7",
+    }
+    assert [float(line["value"]) for line in lines if line["statistic"] == "mean"] == [2.0, fmean([1.5, 2.6, 3.7])]
+
+
+@pytest.mark.parametrize("show", ["dots", "lines"])
+def test_every_series_and_panel_is_drawn(show, publish, ledger, tmp_path):
+    cells = {
+        name: {
+            k: tuple(publish(f"{name}{k}", seed, {"v": len(name) + int(k) + seed, "w": -1.0 * seed}) for seed in (0, 1))
+            for k in ("5", "50")
+        }
+        for name in ("soft", "sampled")
+    }
+    exhibit = Exhibit("F", show, cells, ("v", "w"), names=("first", "second"), axes=("votes", "nats"), note="A note.")
+    html, text, _ = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    pictures = sorted((tmp_path / "out" / "figures").glob("*.svg"))
+    assert len(pictures) == 2
+    for picture in pictures:
+        ElementTree.parse(picture)
+        assert f"](figures/{picture.name})" in text
+        assert "soft" in picture.read_text()
+        assert "sampled" in picture.read_text()
+    assert "first" in html
+    assert "A note." in html
+
+
+def test_a_curve_is_the_mean_where_every_run_has_it(publish, ledger, tmp_path):
+    ids = (
+        publish("a", 0, facts={"x": [0, 1, 2], "y": [1.0, 2.0, 3.0]}),
+        publish("a", 1, facts={"x": [0, 1], "y": [3.0, 4.0]}),
+    )
+    exhibit = Exhibit("F", "curves", {"a": {"": ids}}, ("facts.x", "facts.y"), names=("y",))
+    _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    assert [(line["seed"], line["value"]) for line in lines] == [("0", "2.0"), ("1", "3.0")]
+
+
+def test_without_a_path_for_x_a_curve_counts_from_one(publish, ledger, tmp_path):
+    exhibit = Exhibit(
+        "F", "curves", {"a": {"": (publish("a", 0, curve={"l": [5.0, None, 3.0]}),)}}, ("", "curve.l"), ("l",)
+    )
+    _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    assert [(line["seed"], line["value"]) for line in lines] == [("1", "5.0"), ("3", "3.0")]
+
+
+def test_bars_show_each_items_distributions(publish, ledger, tmp_path):
+    item = {"name": "one <b>", "said": "s", "classes": ["yes", "no"], "shares": {"People": [0.75, 0.25], "a": [1.0, 0.0]}}
+    exhibit = Exhibit("F", "bars", {"a": {"": (publish("a", 0, facts={"items": [item]}),)}}, ("facts.items",))
+    html, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    assert "People: yes 0.75, no 0.25" in html
+    assert "one &lt;b&gt;" in html
+    assert [line["value"] for line in lines] == ["0.75", "0.25", "1.0", "0.0"]
+
+
+def test_what_is_not_finished_is_said(publish, ledger, tmp_path):
+    exhibit = Exhibit("F", "dots", {"a": {"": ("absent", publish("a", 0, {"v": 1.0}))}, "b": {"": ("none",)}}, ("v",))
+    claim = Claim("a beats b", "lower", {"a": ("absent",), "b": ("none",)}, ("v",))
+    html, text, _ = written(replace(EMPTY, exhibits=(exhibit,), claims=(claim,)), ledger, tmp_path)
+    assert "2 runs of this exhibit not finished" in html
+    assert "2 runs of this exhibit not finished" in text
+    assert "Not finished" in text
+
+
+def test_a_manifest_with_exhibits_and_claims_survives_json(publish):
+    runs = groups(publish, a=[1.0], b=[2.0])
+    exhibit = Exhibit(
+        "T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), names=("V",), axes=("x", "y")
+    )
+    manifest = replace(EMPTY, exhibits=(exhibit,), claims=(Claim("c", "lower", runs, ("v",), 0.5, "p. 3"),))
+    assert Manifest.from_json(json.loads(json.dumps(manifest.to_json()))) == manifest
+
+
+LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("test", "values", "word"),
+    [
+        ("lower", {"a": LOW, "b": HIGH}, "holds"),
+        ("lower", {"a": HIGH, "b": LOW}, "does not hold"),
+        ("lower", {"a": LOW, "b": NOISE}, "not shown"),
+        ("lower", {"a": LOW[:1], "b": HIGH[:1]}, "not shown"),
+        ("not_higher", {"a": LOW, "b": NOISE}, "holds"),
+        ("not_higher", {"a": HIGH, "b": LOW}, "does not hold"),
+        ("alike", {"a": LOW, "b": NOISE, "c": NOISE[::-1]}, "holds"),
+        ("alike", {"a": LOW, "b": NOISE, "c": HIGH}, "does not hold"),
+        ("above", {"a": HIGH}, "holds"),
+        ("above", {"a": LOW}, "does not hold"),
+        ("above", {"a": [1.0, 3.0]}, "holds"),
+        ("below", {"a": LOW, "b": NOISE}, "holds"),
+        ("below", {"a": LOW, "b": HIGH}, "does not hold"),
+        ("rising", {"a": LOW, "b": NOISE, "c": HIGH}, "holds"),
+        ("rising", {"a": LOW, "b": HIGH, "c": NOISE}, "does not hold"),
+    ],
+)
+def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, ledger):
+    claim = Claim("it is so", test, groups(publish, **values), ("v",), threshold=1.5)
+    (one,) = judged(replace(EMPTY, claims=(claim,)), ledger)
+    assert one.word == word
+
+
+def test_pairs_are_by_place_and_an_unfinished_partner_leaves_its_pair_out(publish, ledger):
+    runs = groups(publish, a=[1.0, 1.1, 1.2, 99.0], b=[2.0, 2.2, 2.1])
+    runs["b"] += ("absent",)
+    (one,) = judged(replace(EMPTY, claims=(Claim("c", "lower", runs, ("v",)),)), ledger)
+    assert one.word == "holds"
+    assert "3 pairs" in one.why
+    assert "99" not in one.why
+
+
+def test_what_remains_of_a_gap_is_a_share(publish, ledger):
+    runs = {
+        "hard": tuple(publish("hard", i, {"raw": 2.0 + i, "tempered": 1.2 + i}) for i in range(3)),
+        "soft": tuple(publish("soft", i, {"raw": 1.0 + i, "tempered": 1.0 + i}) for i in range(3)),
+    }
+    (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
+    assert one.word == "measured"
+    assert "20% of the gap remains" in one.why
+
+
+def test_records_are_a_ledger_without_arrays_and_bring_the_runs_they_were_made_from(publish, ledger, tmp_path):
+    first = publish("a", 0, {"v": 1.0})
+    above = Run(Spec("relate", {"name": "b"}, {"of": (first,)}), {"v": 2.0}, {}, {}, {})
+    ledger.publish(above, {}, {})
+    publish("other", 0, {"v": 3.0})
+    assert records.pack(ledger, [above.id, "absent"], tmp_path / "r.gz") == 2
+    kept = Records(tmp_path / "r.gz")
+    assert kept.ids() == sorted([first, above.id])
+    assert kept.read(above.id) == above
+    assert above.id in kept
+    assert kept.arrays(above.id, "predictions") is None
+    before = (tmp_path / "r.gz").read_bytes()
+    records.pack(ledger, [first, above.id], tmp_path / "r.gz")
+    assert (tmp_path / "r.gz").read_bytes() == before
+    with pytest.raises(InputError, match="there is no run"):
+        kept.read("absent")
+
+
+@pytest.mark.parametrize("content", [b"", b"no gzip", None])
+def test_a_file_that_holds_no_records_is_bad_input(content, tmp_path):
+    if content is not None:
+        (tmp_path / "r.gz").write_bytes(content)
+    with pytest.raises(InputError, match="no records can be read"):
+        Records(tmp_path / "r.gz")
+
+
+def test_the_result_pages_are_what_their_records_say():
+    file = Path(__file__).parent.parent / "docs" / "result_pages.py"
+    spec = importlib.util.spec_from_file_location("result_pages", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for page, text in module.pages().items():
+        assert page.read_text(encoding="utf-8") == text, f"{page}: run `python docs/result_pages.py`"
