@@ -42,6 +42,7 @@ def killed(wanted, compiled):
             began = time.monotonic()
             lives.born(lives.computing, spec.to_json(), str(whole.folder), 0.05, compiled).join()
             a_life = time.monotonic() - began
+            checkpoint, saved = broken.work(spec.id) / "checkpoint", None
             while spec.id not in broken:
                 life = lives.born(lives.computing, spec.to_json(), str(broken.folder), 0.05, compiled)
                 life.join(throw.uniform(0.1, 1.0) * a_life)
@@ -49,6 +50,9 @@ def killed(wanted, compiled):
                     life.kill()
                     kills += 1
                 life.join()
+                before, saved = saved, checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+                if saved == before:  # it was killed before it began to train: the machine is busier than it was
+                    a_life *= 1.3
             assert outcome(broken, spec.id) == outcome(whole, spec.id), spec.id
             resumed += broken.read(spec.id).provenance.get("resumed", 0)
             runs += 1

@@ -1,39 +1,40 @@
 """The search for the two settings of `speedy` on CIFAR-10H, through the same runner as everything else.
 
-    python benchmarks/tune_speedy.py                          # docs/results/003/tuning.md, made from the log
-    python benchmarks/tune_speedy.py LEDGER CANDIDATE…        # also: --deliveries soft,sls --seeds 100,101 --part 0/2
+    python benchmarks/tune_speedy.py                      # the tables of docs/results/003/tuning.md, anew from the log
+    python benchmarks/tune_speedy.py LEDGER CANDIDATE…    # also: --deliveries soft,sls --seeds 100,101 --part 0/2
 
 A candidate is judged by the mean, over soft labels, SLS and majority vote, of the soft NLL to all votes at the last
-epoch: never by one delivery, so that a comparison of deliveries favours none. Seeds are from 100 on; those reported are
-0 to 9. A finished run is in the ledger and is not run again; an interrupted one goes on. `--part 0/2` and `--part 1/2`
+epoch: not by one delivery, so that a comparison of deliveries favours none. Seeds are from 100 on; those reported are 0
+to 9. A finished run is in the ledger and is not run again; an interrupted one goes on. `--part 0/2` and `--part 1/2`
 share the work between two processes.
 
-The log, docs/results/003/tuning.jsonl, has a line a run. Lines marked `probe` are of a first, shorter search by a script
-that knew more options than are left: their settings name them.
+The log, docs/results/003/tuning.jsonl, has a line a run. Lines `by` probe are of a first search by a script that knew
+options which were dropped: their settings name them.
 """
 
+import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
 from dissensus import datasets
 from dissensus.delivery import Sampled
-from dissensus.recipes.speedy import LAPTOP
+from dissensus.ledger import Ledger
+from dissensus.recipes.speedy import LAPTOP, QUALITY
 from dissensus.runner import Execution, execute
 from dissensus.targets import Majority
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "003"
 LOG, PAGE = RESULTS / "tuning.jsonl", RESULTS / "tuning.md"
+BEGIN, END = "<!-- from the log -->\n", "<!-- end -->"
 FIRST_SEED = 100
 
-DELIVERIES = {
-    "soft": {},
-    "sls": {"delivery": Sampled()},
-    "majority": {"target": Majority()},
-}
+DELIVERIES = {"soft": {}, "sls": {"delivery": Sampled()}, "majority": {"target": Majority()}}
 
-CANDIDATES = {"laptop": LAPTOP}
+CANDIDATES = {"laptop": LAPTOP, "quality": QUALITY}
+"""Add one here to try it."""
 
 TUNED = ("model", "augment", "optimiser", "schedule", "averaging", "epochs", "batch")
 
@@ -45,14 +46,12 @@ def tune(ledger, names, deliveries, seeds, part, threads):
     mine, parts = part
     for name, delivery, seed in wanted[mine::parts]:
         recipe = replace(CANDIDATES[name], **DELIVERIES[delivery])
-        run = execute(recipe.spec(data, seed), ledger, Execution(threads=threads))
-        note(name, delivery, run)
+        note(name, delivery, execute(recipe.spec(data, seed), ledger, Execution(threads=threads)))
 
 
 def note(name, delivery, run):
     """A line in the log, if the run has none."""
-    logged = [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
-    if any(line.get("run") == run.id for line in logged):
+    if any(line.get("run") == run.id for line in logged()):
         return
     settings, raw = run.spec.settings, run.scores["last"]["raw"]
     line = {
@@ -70,34 +69,66 @@ def note(name, delivery, run):
     }
     with LOG.open("a") as file:
         file.write(json.dumps(line) + "\n")
-    print(f"{name} {delivery} seed {line['seed']}: soft NLL {line['soft_nll']:.4f}, accuracy {line['accuracy']:.4f}")
+    print(f"{name}, {delivery}, seed {line['seed']}: soft NLL {line['soft_nll']:.4f}, accuracy {line['accuracy']:.4f}")
 
 
-def page(lines):
-    """The log as tables: candidates that were run with every delivery, then all the rest."""
-    full, rest = [], []
-    for name, runs in grouped(lines).items():
-        means = {delivery: fmean(one["soft_nll"] for one in of) for delivery, of in runs.items()}
-        (full if set(means) == set(DELIVERIES) else rest).append((name, runs, means))
-    full.sort(key=lambda one: fmean(one[2].values()))
-    head = "| setting | PFLOP | epochs | soft | SLS | majority | mean | accuracy | runs |\n|---|---|---|---|---|---|---|---|---|"
-    rows = [row(*one) for one in (*full, *rest)]
-    return "\n".join([head, *rows])
+def logged():
+    """The lines of the log."""
+    return [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []
 
 
-def grouped(lines):
-    """name -> delivery -> lines."""
+def table(lines):
+    """A row a setting, in the order they were first tried."""
     groups = {}
     for line in lines:
-        groups.setdefault(line["name"], {}).setdefault(line["delivery"], []).append(line)
-    return groups
+        groups.setdefault((line["name"], line["settings"]["epochs"]), []).append(line)
+    head = ["setting", "by", "PFLOP", "epochs", *DELIVERIES, "mean of three", "accuracy", "seeds", "seconds"]
+    return "\n".join([cells(head), cells(["---"] * len(head)), *(cells(row(*key, of)) for key, of in groups.items())])
 
 
-def row(name, runs, means):
-    every = [line for of in runs.values() for line in of]
-    cells = [f"{means[delivery]:.4f}" if delivery in means else "" for delivery in DELIVERIES]
-    mean = f"**{fmean(means.values()):.4f}**" if len(means) == len(DELIVERIES) else ""
-    accuracy = fmean(line["accuracy"] for line in every)
-    seeds = ", ".join(str(seed) for seed in sorted({line["seed"] for line in every}))
-    flops, epochs = every[0]["flops"] / 1e15, every[0]["settings"]["epochs"]
-    return f"| {name} | {flops:.4f} | {epochs} | {' | '.join(cells)} | {mean} | {accuracy:.4f} | {len(every)} (seed {seeds}) |"
+def row(name, epochs, lines):
+    """The cells of one setting; accuracy and seconds are means over its runs."""
+    scores = {delivery: [one["soft_nll"] for one in lines if one["delivery"] == delivery] for delivery in DELIVERIES}
+    means = {delivery: fmean(of) for delivery, of in scores.items() if of}
+    whole = f"{fmean(means.values()):.4f}" if len(means) == len(DELIVERIES) else ""
+    return [
+        name,
+        lines[0]["by"],
+        f"{lines[0]['flops'] / 1e15:.4f}",
+        str(epochs),
+        *(f"{means[delivery]:.4f}" if delivery in means else "" for delivery in DELIVERIES),
+        whole,
+        f"{fmean(one['accuracy'] for one in lines):.4f}",
+        ", ".join(str(seed) for seed in sorted({one["seed"] for one in lines})),
+        f"{fmean(one['seconds'] for one in lines):.0f}",
+    ]
+
+
+def cells(values):
+    """A line of a Markdown table."""
+    return f"| {' | '.join(values)} |"
+
+
+def main(arguments):
+    """Tune where a ledger is named; write the page's table either way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ledger", nargs="?")
+    parser.add_argument("candidates", nargs="*", metavar="candidate", help=", ".join(CANDIDATES))
+    parser.add_argument("--deliveries", default=",".join(DELIVERIES))
+    parser.add_argument("--seeds", default=str(FIRST_SEED))
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--threads", type=int, default=1)
+    asked = parser.parse_args(arguments)
+    if asked.ledger is not None:
+        seeds = [int(seed) for seed in asked.seeds.split(",")]
+        if min(seeds) < FIRST_SEED:
+            parser.error(f"seeds below {FIRST_SEED} are reported ones, and must not be tuned on")
+        part = tuple(map(int, asked.part.split("/")))
+        tune(Ledger(asked.ledger), asked.candidates, asked.deliveries.split(","), seeds, part, asked.threads)
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}{table(logged())}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -247,3 +247,12 @@ def test_a_constant_feature_is_centred_and_not_divided_by_zero():
 def test_moments_that_do_not_fit_the_inputs_are_refused():
     with pytest.raises(ValueError, match="need 3 means"):
         Normalise(SHAPE, torch.zeros(1), torch.ones(1))
+
+
+def test_a_head_that_does_not_standardise_sees_its_features_as_they_are():
+    x, mean, std = torch.randn(7, 5), torch.full((5,), 3.0), torch.full((5,), 0.1)
+    torch.manual_seed(0)
+    raw = Mlp(standardise=False).build((5,), 3, mean, std).eval()
+    torch.manual_seed(0)
+    neutral = Mlp().build((5,), 3, torch.zeros(5), torch.ones(5)).eval()
+    assert torch.equal(raw(x), neutral(x))

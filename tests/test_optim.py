@@ -5,12 +5,14 @@ import pytest
 import torch
 
 from dissensus.optim import (
+    AVERAGES,
     OPTIMISERS,
     SCHEDULES,
     AdamW,
     Constant,
     Cosine,
     EarlyStopping,
+    Ema,
     Linear,
     Multistep,
     Plateau,
@@ -65,6 +67,18 @@ def test_early_stopping_waits_its_patience_after_the_last_real_improvement():
     assert [stopping.stops(losses[:n]) for n in range(1, 6)] == [False, False, False, False, True]
 
 
+def test_an_average_counts_a_step_e_times_less_for_every_so_many_epochs_since():
+    steps, an_epoch, average = 400, 10, Ema(epochs=2.0)
+    weights = []
+    for step in range(1, steps + 1):
+        rate = average.rate(step, an_epoch)
+        weights = [weight * (1 - rate) for weight in weights] + [rate]
+    assert math.isclose(sum(weights), 1)
+    assert math.isclose(weights[-1] / weights[-21], math.e)
+    assert [average.rate(step, an_epoch) for step in (1, 2, 10)] == [1, 1 / 2, 1 / 10]  # the plain mean at first
+    assert weights[0] < 1e-8
+
+
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values())
 def test_every_optimiser_walks_downhill(optimiser):
     parameter = torch.nn.Parameter(torch.tensor([1.0]))
@@ -79,5 +93,6 @@ def test_every_optimiser_walks_downhill(optimiser):
 def test_the_names_in_a_spec_are_the_names_of_the_field():
     assert list(OPTIMISERS) == ["sgd", "adam", "adamw"]
     assert list(SCHEDULES) == ["constant", "cosine", "linear", "multistep", "plateau"]
+    assert list(AVERAGES) == ["ema"]
     assert AdamW().lr == 1e-3
     assert Sgd().momentum == 0.9

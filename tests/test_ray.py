@@ -16,7 +16,8 @@ from dataclasses import replace
 import pytest
 
 import lives
-from dissensus import analyses, claims, datasets
+from dissensus import analyses, claims, datasets, processes
+from dissensus.display import survey
 from dissensus.errors import InputError
 from dissensus.executors import local
 from dissensus.executors import ray as on_ray
@@ -27,6 +28,7 @@ from dissensus.recipe import Recipe
 from dissensus.runner import Execution
 from dissensus.runs import Spec
 from dissensus.targets import Teacher
+from test_jobs import heads
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'dissensus[ray]'")
 
@@ -71,6 +73,7 @@ def node(folder, *options, ready):
 @pytest.fixture(scope="module")
 def cluster():
     """The address of two nodes, to which this process is connected."""
+    processes.prepare()  # the driver that will be killed comes from there
     folder = tempfile.mkdtemp(prefix="r")  # Ray's sockets lie in it, and their names may not be long
     with ExitStack() as at_the_end:
         at_the_end.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -164,14 +167,16 @@ def test_a_failing_run_is_reported_and_stops_only_those_that_need_it(cluster, tm
 @WAYS
 def test_a_driver_that_stops_and_comes_back_goes_on_where_it_stopped(cluster, reference, tmp_path, shared):
     ledger = Ledger(tmp_path)
-    specs = [SLOW, *(QUICK.spec(DATA, seed) for seed in range(3))]
+    specs, seen = [SLOW, *(QUICK.spec(DATA, seed) for seed in range(3))], []
 
     def stop(event):
         if event.kind == "epoch" and event.run == SLOW.id:
+            seen.append(survey({SLOW.id: "slow"}, ledger).doing["slow"])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         on_ray.run_all(specs, ledger, address=cluster, listen=stop, shared_folder=shared)
+    assert seen[0].epoch > 0  # for `watch`, from another terminal
     assert SLOW.id not in ledger
     assert not claims.is_held(ledger.work(SLOW.id) / "claim")
     ended = on_ray.run_all(specs, ledger, address=cluster, shared_folder=shared)
@@ -190,6 +195,17 @@ def test_a_driver_that_is_killed_loses_at_most_what_came_after_the_last_checkpoi
     assert SLOW.id not in ledger
     assert not on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN).failed
     assert scores_in(ledger, [SLOW]) == reference([SLOW])
+
+
+@WAYS
+def test_runs_that_are_computed_together_are_one_task(cluster, tmp_path, monkeypatch, shared):
+    specs = heads(tmp_path / "data", monkeypatch)
+    ledger, events = Ledger(tmp_path / "ledger"), []
+    ended = on_ray.run_all(specs, ledger, address=cluster, listen=events.append, shared_folder=shared)
+    assert not ended.failed
+    assert {run.provenance["stacked"] for run in ledger} == {len(specs)}
+    assert len({event.message for event in events if event.kind == "started"}) == 1
+    assert [event.kind for event in events].count("done") == len(specs) == len(ledger.ids())
 
 
 def test_ray_is_given_no_more_tasks_than_allowed(cluster, tmp_path):

@@ -42,7 +42,7 @@ def planned(name):
 def test_every_cell_of_a_recipe_is_finite(name, ledger, tmp_path):
     manifest = planned(name).manifest
     report.write(manifest, ledger, tmp_path)
-    lines = list(csv.DictReader((tmp_path / "results.csv").open()))
+    lines = list(csv.DictReader((tmp_path / "results.csv").read_text().splitlines()))
     assert lines
     assert not [line for line in lines if line["statistic"] == "not_finished"]
     tables = {table.title for table in manifest.tables}

@@ -13,7 +13,7 @@ from dissensus.experiment import in_order
 from dissensus.ledger import Ledger
 from dissensus.models import Linear, Mlp, Smallcnn
 from dissensus.optim import AdamW, EarlyStopping
-from dissensus.recipe import Best, Recipe, Resampled
+from dissensus.recipe import Best, Chosen, Recipe, Resampled
 from dissensus.runner import Execution, execute
 from dissensus.runs import Spec
 from dissensus.splits import Holdout
@@ -174,3 +174,48 @@ def test_an_agenda_hands_out_a_spec_only_when_its_inputs_are_there(tmp_path):
     assert agenda.next().specs == (two,)
     agenda.told(Event("failed", two.id, message="why"))
     assert agenda.failed == {two.id: "why"}
+
+
+def test_of_a_run_that_keeps_its_curve_alone_nothing_else_is_kept(tmp_path):
+    ledger, data = Ledger(tmp_path), DATA
+    whole = replace(SMALL, validation=Holdout(0.25), best=Best("validation"))
+    slim = execute(replace(whole, keep="curve").spec(data, 0), ledger)
+    assert set(slim.curve) == {"train_loss", "validation_loss"}
+    assert slim.scores == {}
+    assert sorted(path.suffix for path in (tmp_path / slim.id).iterdir() if path.suffix not in ("", ".json")) == []
+    full = execute(whole.spec(data, 0), ledger)
+    assert {name: full.curve[name] for name in slim.curve} == slim.curve
+    assert slim.facts["best_epoch"] == full.facts["best_epoch"]
+
+
+def test_a_monitored_run_follows_loss_accuracy_and_kl_on_all_three_parts(tmp_path):
+    data = DATA
+    recipe = replace(SMALL, validation=Holdout(0.25), monitored=True, target=Majority())
+    run = execute(recipe.spec(data, 0), Ledger(tmp_path))
+    parts, names = ("train", "validation", "evaluation"), ("loss", "accuracy", "kl")
+    assert {f"{name}_on_{part}" for part in parts for name in names} <= set(run.curve)
+    assert run.curve["loss_on_validation"] == pytest.approx(run.curve["validation_loss"])
+    assert run.curve["accuracy_on_evaluation"] == run.curve["accuracy"]
+    assert run.curve["kl_on_evaluation"][-1] == pytest.approx(run.scores["last"]["raw"]["kl"])
+
+
+def test_a_chosen_run_is_trained_as_the_winner_was_and_says_so(tmp_path):
+    ledger, data = Ledger(tmp_path), DATA
+    base = replace(SMALL, validation=Holdout(0.25), keep="curve", epochs=1)
+    grid = [execute(replace(base, optimiser=AdamW(lr=lr)).spec(data, 0), ledger).id for lr in (1e-5, 0.01)]
+    choice = execute(analyses.lowest(tuple(grid)), ledger)
+    assert choice.facts["winner"] == grid[1]
+    chosen = execute(replace(SMALL, chosen=Chosen(choice.id)).spec(data, 1), ledger)
+    assert chosen.facts["chosen"]["optimiser"]["lr"] == 0.01
+    assert chosen.facts["epochs"] == 1
+    alone = execute(replace(SMALL, optimiser=AdamW(lr=0.01), epochs=1).spec(data, 1), ledger)
+    assert alone.scores == chosen.scores
+
+
+def test_a_class_that_nobody_chose_among_the_training_items_is_refused(tmp_path, monkeypatch):
+    classes = (*DATA.classes, "ten")
+    more = replace(DATA, classes=classes, votes=replace(DATA.votes, classes=classes), truth=None)
+    monkeypatch.setattr("dissensus.stage.datasets.load", lambda name: more)
+    monkeypatch.setenv("DISSENSUS_DATA", str(tmp_path))  # what was loaded before does not count
+    with pytest.raises(InputError, match="nobody chose 'ten'"):
+        execute(SMALL.spec(more, 0), Ledger(tmp_path))

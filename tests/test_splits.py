@@ -49,3 +49,9 @@ def test_items_too_few_to_split_are_refused():
         Holdout().split(torch.tensor([0, 1, 2]), 0)
     with pytest.raises(InputError, match="between 0 and 1"):
         Holdout(1.5)
+
+
+def test_a_fixed_holdout_is_the_draw_of_its_own_seed_whatever_the_run():
+    labels = torch.arange(50) % 5
+    fixed = [Holdout(0.2, fixed=3).split(labels, seed).held_out.tolist() for seed in (0, 1, 2)]
+    assert fixed == [Holdout(0.2).split(labels, 3).held_out.tolist()] * 3

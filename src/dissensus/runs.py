@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from dissensus.errors import InputError
@@ -41,9 +42,9 @@ class Spec:
         inputs = {name: tuple(ids) for name, ids in document["inputs"].items()}
         return cls(document["kind"], document["settings"], inputs, document["numerics"])
 
-    @property
+    @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits of the hash of the content."""
+        """16 hexadecimal digits of the hash of the content, which nobody may change once it was asked for."""
         return hashlib.sha256(canonical(self.to_json()).encode()).hexdigest()[:16]
 
     @property

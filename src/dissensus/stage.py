@@ -150,7 +150,7 @@ def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
 
 def published_moments(name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
     """The mean and std of each channel that every paper on these images uses, where there are such."""
-    if x.ndim != 4 or not name.startswith("cifar10"):
+    if x.ndim != 4 or name not in ("cifar10", "cifar10h", "cifar10h_hard"):
         return None
     return torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -139,6 +140,10 @@ def read_manifest(folder: str) -> Manifest:
 
 def _run_in_group(*arguments: Any, **options: Any) -> None:
     """Alone, or with the other processes that `torchrun` started."""
+    from dissensus import processes
+
+    if options["engine"] == "local" and options["workers"] != 1 and not options["dry_run"] and "RANK" not in os.environ:
+        processes.prepare()  # workers import while we do, and plan
     from dissensus import distributed
 
     with distributed.from_environment() as group:
