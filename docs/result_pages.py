@@ -21,9 +21,17 @@ from pathlib import Path
 from dissensus import records, report
 from dissensus.experiment import Manifest
 from dissensus.ledger import Ledger
+from dissensus.report.claims import judged
+from dissensus.report.wording import capital
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"
+HEAD = """# Results
+
+Experiments that were really run. Each page has our numbers with the paper's beside them, says what differs in the set-up,
+and is made from the records of its runs by `python docs/result_pages.py`; no number is typed by hand. Under a page stands
+what it says of the claims that the paper makes, or should have made.
+"""
 
 
 def main() -> None:
@@ -83,15 +91,21 @@ def runs_of(manifest: Manifest) -> Iterator[str]:
 def pages() -> dict[Path, str]:
     """Every page and figure, as its records say it should be."""
     made: dict[Path, str] = {}
+    index = [HEAD]
     for home in sorted(file.parent for file in RESULTS.glob(f"*/{RECORDS}")):
         kept = records.Records(home / RECORDS)
+        index.append(f"## {home.name}\n\n{len(kept.ids()):,} runs, in [{RECORDS}]({home.name}/{RECORDS}).\n")
         for name, manifest in manifests(home).items():
+            index.append(f"- [{name}]({home.name}/{name}.md) ({manifest.scale} scale): {manifest.title}")
+            index += [f"  - {capital(one.word)}: {one.claim.text}" for one in judged(manifest, kept)]
             with tempfile.TemporaryDirectory() as folder:
                 report.write(manifest, kept, folder)
                 text = (Path(folder) / "results.md").read_text("utf-8")
                 made[home / f"{name}.md"] = text.replace("](figures/", f"](figures/{name}-")
                 for figure in sorted(Path(folder).glob("figures/*.svg")):
                     made[home / "figures" / f"{name}-{figure.name}"] = figure.read_text("utf-8")
+        index.append("")
+    made[RESULTS / "README.md"] = "\n".join(index)
     return made
 
 

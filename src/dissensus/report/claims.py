@@ -75,9 +75,14 @@ def _between(first: _Group, second: _Group) -> str:
         return f"{first.said}, {second.said}: {signed(mean)}, and with {counted(len(first.values), 'pair')} no test"
     return (
         f"{first.said}, {second.said}: {signed(mean)} ({LEVEL:.0%} interval {signed(test.low)} to {signed(test.high)}, "
-        f"p = {probability(test.p)}, {counted(len(first.values), 'pair')}; exact Wilcoxon p = "
-        f"{probability(stats.wilcoxon(first.values, second.values).p)})"
+        f"{_p(test.p)}, {counted(len(first.values), 'pair')}; exact Wilcoxon "
+        f"{_p(stats.wilcoxon(first.values, second.values).p)})"
     )
+
+
+def _p(value: float | None) -> str:
+    told = probability(value)
+    return f"p {told}" if told.startswith("<") else f"p = {told}"
 
 
 def _reach(pairs: int) -> str:

@@ -80,12 +80,14 @@ def dot_rows(heading: str, rows: Sequence[tuple[str, Style, Sequence[float], flo
 def bars(item: Mapping[str, Any], styles: Mapping[str, Style]) -> Panel:
     """One item: for each voice a row of bars, a bar a class. The first voice is the people's, and dark."""
     classes, voices = item["classes"], item["shares"]
-    pitch, width = 46.0, 240.0
-    margins = Margins(66, 8, 6, 30)
+    pitch, width, letter = 46.0, 240.0, 5.4
+    step = (width - 66 - 8) / len(classes)
+    longest = letter * max(map(len, classes))
+    upright = longest > step and step < 30  # then names are written upwards; in more room they are shortened
+    margins = Margins(66, 8, 6, 14 + min(longest, 60) if upright else 30)
     chart = Chart(
         width, margins.top + pitch * len(voices) + margins.bottom, (0, len(classes)), (0, 1), margins, item["said"]
     )
-    step = (width - margins.left - margins.right) / len(classes)
     for row, (who, shares) in enumerate(voices.items()):
         ground = margins.top + pitch * (row + 1) - 6
         pieces = [tag("text", shortened(who, 11), x=margins.left - 6, y=ground - 8, class_="name", text_anchor="end")]
@@ -99,9 +101,13 @@ def bars(item: Mapping[str, Any], styles: Mapping[str, Style]) -> Panel:
         else:
             chart.add(tag("g", tag("title", f"{who}: {told}") + Markup("").join(pieces), class_="people"))
     for place, name in enumerate(classes):
-        across = margins.left + (place + 0.5) * step
-        text = shortened(name, max(3, int(step / 5.2)))
-        chart.add(tag("text", text, x=across, y=chart.height - 16, class_="tick", text_anchor="middle"))
+        across, under = margins.left + (place + 0.5) * step, margins.top + pitch * len(voices)
+        if upright:
+            turned = {"transform": f"rotate(-90 {across + 3.5:.1f} {under:.1f})", "text_anchor": "end"}
+            chart.add(tag("text", shortened(name, 12), x=across + 3.5, y=under, class_="tick", **turned))
+        else:
+            text = shortened(name, max(3, int(step / letter)))
+            chart.add(tag("text", text, x=across, y=under + 14, class_="tick", text_anchor="middle"))
     return Panel(item["name"], chart.render(), item["said"])
 
 

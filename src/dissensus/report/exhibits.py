@@ -268,7 +268,8 @@ def _bars(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style
 
 
 def _figure(anchor: str, exhibit: Exhibit, panels: Sequence[Any], shape: str = "wide") -> Figure | None:
-    return Figure(anchor, exhibit.title, exhibit.note, tuple(panels), shape) if panels else None
+    """Without a heading of its own: it stands alone in a section of that name."""
+    return Figure(anchor, "", exhibit.note, tuple(panels), shape) if panels else None
 
 
 def _numbers(series: str, point: str, path: str, values: Sequence[float | None]) -> Iterator[Number]:

@@ -50,7 +50,9 @@ def text(
             parts += [f"### {capital(block.name)}", _table(table, block), escaped(block.note)]
     for one in exhibits:
         parts += _exhibit(one)
-    parts += ["## How to read this", *_notes(tables), "## Set-up", _list(done.common), _rows(done)]
+    if tables:
+        parts += ["## How to read this", *_notes(tables)]
+    parts += ["## Set-up", _list(done.common), _rows(done)]
     if done.sizes:
         parts.append(f"Sizes: {escaped('; '.join(done.sizes))}.")
     if done.mixed:
