@@ -349,6 +349,11 @@ def test_finished_runs_are_listed_shown_verified_and_removed(run, smoke, tmp_pat
     code, out, _ = run("runs", "verify", tmp_path / "o")
     assert code == 1
     assert f"{run_id}: run.json is not what was written" in out
+    for command in (["report", tmp_path / "o"], ["runs", "show", tmp_path / "o", run_id]):  # no wrong number is told
+        code, out, err = run(*command)
+        assert code == 2
+        assert "run.json is not what was written" in err
+        assert out == ""
     assert run("runs", "rm", tmp_path / "o", run_id)[0] == 0
     assert run("runs", "verify", tmp_path / "o")[0] == 0
     code, _, err = run("runs", "show", tmp_path / "o", run_id)
@@ -366,9 +371,10 @@ def test_watching_tells_what_is_done_under_way_and_failed(run, smoke, tmp_path):
         ledger.remove(run_id)
         ledger.work(run_id).mkdir(parents=True)
     (ledger.work(second) / "error.txt").write_text("Traceback\nValueError: why")
-    with claims.take(ledger.work(first) / "claim"):
-        (ledger.work(first) / "progress.json").write_text('{"epoch": 1, "epochs": 2, "loss": 0.5}')
-        _, out, _ = run("watch", tmp_path / "o", "--once")
+    claim = claims.take(ledger.work(first) / "claim")
+    (ledger.work(first) / "progress.json").write_text('{"epoch": 1, "epochs": 2, "loss": 0.5}')
+    _, out, _ = run("watch", tmp_path / "o", "--once")
+    claim.release()
     assert "13/15 runs are done, 1 under way, 1 failed" in out
     assert "ValueError: why" in out
 

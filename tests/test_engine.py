@@ -301,6 +301,42 @@ def test_a_paused_owner_and_its_successor_publish_one_result(tmp_path):
     assert list((tmp_path / "shared" / ".work").iterdir()) == []
 
 
+def test_an_owner_whose_run_was_finished_by_another_meanwhile_ends_quietly_and_its_result_is_dropped(tmp_path):
+    spec, ledger, elsewhere = replace(QUICK, epochs=4).spec(DATA, 0), Ledger(tmp_path / "a"), Ledger(tmp_path / "b")
+    execute(spec, elsewhere, ALONE)
+    finished = elsewhere.files(spec.id)
+    events = []
+
+    def tell(event):
+        events.append(event.kind)
+        if event.kind == "epoch" and spec.id not in ledger:  # it slept here: its claim was taken over, its run published
+            ledger.adopt(spec.id, finished)
+
+    compute(lives.alone(spec), ledger, Execution(threads=1, checkpoint_seconds=0.0), tell)
+    assert events == ["started", *["epoch"] * 4, "done"]
+    assert ledger.files(spec.id) == finished
+    assert not list((ledger.folder / ".work").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("run.json", lambda ledger, run_id: ledger.read(run_id)),
+        ("predictions.npz", lambda ledger, run_id: ledger.arrays(run_id, "predictions")),
+        ("last.safetensors", lambda ledger, run_id: ledger.weights(run_id, "last")),
+    ],
+)
+def test_a_file_that_was_edited_is_never_used(copy, name, read):
+    (run_id,) = copy.ids()
+    file = copy.folder / run_id / name
+    read(copy, run_id)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=f"{name} is not what was written"):
+        read(copy, run_id)
+
+
 @pytest.mark.parametrize("name", ["run.json", "predictions.npz", "last.safetensors"])
 @pytest.mark.parametrize("damage", ["edited", "cut short", "lost"])
 def test_verifying_finds_files_that_were_edited_cut_short_or_lost(copy, name, damage):
@@ -335,6 +371,29 @@ def test_summaries_are_those_of_the_runs_also_when_some_come_and_go(copy):
     assert [one.id for one in copy.summaries()] == [other.id]
     (copy.folder / ".index.json").write_text("{")
     assert [one.id for one in copy.summaries()] == [other.id]
+
+
+def test_a_summary_is_the_same_from_a_record_without_its_head(copy):
+    """Of ledgers that are older than the head, and of records that somebody committed without it."""
+    (run_id,) = copy.ids()
+    before = copy.summaries()
+    (copy.folder / ".index.json").unlink()
+    (copy.folder / run_id / "checksums").unlink()
+    (copy.folder / run_id / "run.json").write_text(json.dumps(copy.read(run_id).to_json()))
+    assert copy.summaries() == before
+
+
+def test_a_list_in_a_folder_that_cannot_be_written_is_read_all_the_same(copy, monkeypatch):
+    def refused(*arguments, **options):
+        raise PermissionError
+
+    monkeypatch.setattr("dissensus.ledger.write_whole", refused)
+    assert [one.id for one in copy.summaries()] == copy.ids()
+
+
+def test_no_worker_is_hired_where_nothing_is_left_to_compute(finished, monkeypatch):
+    monkeypatch.setattr(local._Pool, "_hired", lambda pool: pytest.fail("somebody was hired"))
+    assert not local.run_all([QUICK.spec(DATA, 0)], finished, workers=2).failed
 
 
 def test_a_removed_run_is_computed_again(copy):

@@ -54,13 +54,11 @@ def forecast(specs: Sequence[Spec], ledger: Ledger) -> Forecast:
 
 def training_cost(settings: Json) -> float:
     """FLOPs of a training spec, without training: forward and backward over its training items and epochs."""
-    recipe, named = Recipe.of(settings), settings["data"]
-    data = datasets.load(named["name"], **named["options"])
-    rows, _ = recipe.split.split(data.labels, int(settings["seed"]))
-    items = len(rows) if recipe.validation is None else round(len(rows) * (1 - recipe.validation.fraction))
-    assert data.x is not None
-    shape = tuple(data.x.shape[1:])
-    return 3.0 * _forward(recipe, shape, len(data.classes)) * items * recipe.epochs
+    recipe = Recipe.of(settings)
+    items, shape, classes = _sizes(canonical(settings["data"]), recipe.split)
+    if recipe.validation is not None:
+        items = round(items * (1 - recipe.validation.fraction))
+    return 3.0 * _forward(recipe.model, shape, classes) * items * recipe.epochs
 
 
 def duration(seconds: float) -> str:
@@ -76,9 +74,19 @@ def duration(seconds: float) -> str:
 
 
 @lru_cache(maxsize=64)
-def _forward(recipe: Recipe, shape: tuple[int, ...], classes: int) -> int:
+def _sizes(named: str, split: Split) -> tuple[int, tuple[int, ...], int]:
+    """Items to train on, the shape of one, and classes. Of one seed: a split has the same size with every other."""
+    about = json.loads(named)
+    data = datasets.load(about["name"], **about["options"])
+    assert data.x is not None
+    rows, _ = split.split(data.labels, 0)
+    return len(rows), tuple(data.x.shape[1:]), len(data.classes)
+
+
+@lru_cache(maxsize=64)
+def _forward(model: ModelRule, shape: tuple[int, ...], classes: int) -> int:
     mean, std = moments(torch.zeros(1, *shape))
-    return forward_flops(recipe.model.build(shape, classes, mean, std), shape)
+    return forward_flops(model.build(shape, classes, mean, std), shape)
 
 
 def _speeds(ledger: Ledger) -> dict[str, float]:

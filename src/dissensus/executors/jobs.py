@@ -12,7 +12,7 @@ from dissensus.together import alike
 
 MOST_TOGETHER = 64
 """Specs in one call. Enough to fill the caches of many threads with stacks and to train a prefix once for many; few
-enough that every worker gets some, and that an interruption, which costs a call, costs less than a minute."""
+enough that every worker gets some, and that an interruption, which costs a call, costs little: 002's take about 25 s."""
 
 Key = Callable[[Spec], Hashable | None]
 

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 from dissensus import stats
 from dissensus.report.tables import LEVEL, Block, Comparison, Difference, Line, Verdict
-from dissensus.report.wording import TO_VOTES, counted, direction, fixed, listed, probability, significant, title, unit
+from dissensus.report.wording import (
+    TO_VOTES,
+    counted,
+    direction,
+    fixed,
+    listed,
+    p_value,
+    probability,
+    significant,
+    title,
+    unit,
+)
 
 NOT_EVIDENCE = "smoke scale: not evidence"
 
@@ -60,7 +71,7 @@ def _headline(table: Comparison, lines: Sequence[Line]) -> str:
         than = "" if parts else f" than {table.baseline}"
         parts.append(
             f"{line.method.label} looks {leaning}{than} by {_gap(line, table.primary, spelt_out=not parts)}, but not "
-            f"once all rows are accounted for (Holm p = {probability(one.p_holm)})"
+            f"once all rows are accounted for (Holm {p_value(one.p_holm)})"
         )
     if untested := [line.method.label for line in of.get("untested", [])]:
         parts.append(f"{listed(untested)} cannot be tested (one seed, or differences that do not vary)")
@@ -95,7 +106,7 @@ def _room(table: Comparison, lines: Sequence[Line]) -> list[str]:
     if not reach.can_be_significant:
         sentences.append(
             "Without the t test's assumption of nearly normal differences nothing could be shown: by ranks alone (exact "
-            f"Wilcoxon) {counted(seeds, 'seed')} reach p = {probability(reach.best_p)} at best, and "
+            f"Wilcoxon) {counted(seeds, 'seed')} reach {p_value(reach.best_p)} at best, and "
             f"{probability(reach.best_p_after_holm)} after Holm over {counted(len(lines), 'row')}. It would take "
             f"{reach.seeds_needed} seeds."
         )

@@ -13,7 +13,7 @@ from dissensus.experiment import Claim, Manifest
 from dissensus.ledger import Ledger
 from dissensus.report.exhibits import numbers_of, spoken
 from dissensus.report.tables import LEVEL, paired_test
-from dissensus.report.wording import counted, probability, signed, title
+from dissensus.report.wording import counted, p_value, signed, title
 from dissensus.runs import Run
 
 Word = Literal["holds", "does not hold", "not shown", "measured", "not finished"]
@@ -75,14 +75,9 @@ def _between(first: _Group, second: _Group) -> str:
         return f"{first.said}, {second.said}: {signed(mean)}, and with {counted(len(first.values), 'pair')} no test"
     return (
         f"{first.said}, {second.said}: {signed(mean)} ({LEVEL:.0%} interval {signed(test.low)} to {signed(test.high)}, "
-        f"{_p(test.p)}, {counted(len(first.values), 'pair')}; exact Wilcoxon "
-        f"{_p(stats.wilcoxon(first.values, second.values).p)})"
+        f"{p_value(test.p)}, {counted(len(first.values), 'pair')}; exact Wilcoxon "
+        f"{p_value(stats.wilcoxon(first.values, second.values).p)})"
     )
-
-
-def _p(value: float | None) -> str:
-    told = probability(value)
-    return f"p {told}" if told.startswith("<") else f"p = {told}"
 
 
 def _reach(pairs: int) -> str:

@@ -97,6 +97,16 @@ def probability(p: float | None) -> str:
     return "<0.001" if p < 0.001 else "1" if p > 0.995 else significant(p)
 
 
+def p_value(p: float | None) -> str:
+    """In a sentence.
+
+    >>> p_value(0.0312), p_value(0.00002)
+    ('p = 0.031', 'p < 0.001')
+    """
+    said = probability(p)
+    return f"p < {said[1:]}" if said.startswith("<") else f"p = {said}"
+
+
 def shortened(words: str, most: int) -> str:
     """For places where text cannot wrap; the whole stands in a tooltip or a table nearby."""
     return words if len(words) <= most else words[: most - 1] + "…"
