@@ -170,6 +170,7 @@ def ray(data, n):
     """Trivial specs through a Ray of this machine, as many in flight as for 1,000 GPUs, with a shared folder and not."""
     import logging
 
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # else Ray leaves a token in the home folder, which later clusters ask for
     import ray as package
 
     from dissensus.executors import ray as on_ray

@@ -377,6 +377,8 @@ def test_watching_tells_what_is_done_under_way_and_failed(run, smoke, tmp_path):
     claim.release()
     assert "13/15 runs are done, 1 under way, 1 failed" in out
     assert "ValueError: why" in out
+    assert run("runs", "rm", tmp_path / "o", second)[0] == 0
+    assert "failed" not in run("watch", tmp_path / "o", "--once")[1]
 
 
 def test_curves_are_written_for_tensorboard(smoke):

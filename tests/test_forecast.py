@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dissensus import analyses, datasets
+from dissensus import forecast as forecast_module
 from dissensus.forecast import forecast, training_cost
 from dissensus.ledger import Ledger
 from dissensus.models import Linear, Mlp
@@ -39,3 +40,13 @@ def test_a_forecast_knows_the_time_once_a_run_of_the_same_model_is_finished(tmp_
     for spec in specs:
         execute(spec, ledger, Execution(threads=1))
     assert forecast(specs, ledger).sentence(1) == "All 5 runs are done."
+
+
+def test_a_forecast_of_many_runs_loads_their_data_once(tmp_path, monkeypatch):
+    forecast_module._sizes.cache_clear()
+    loads, load = [], datasets.load
+    monkeypatch.setattr(datasets, "load", lambda *name, **options: loads.append(name) or load(*name, **options))
+    rates = (0.1, 0.01, 0.001)
+    specs = [replace(QUICK, optimiser=AdamW(lr=lr)).spec(DATA, seed) for lr in rates for seed in range(5)]
+    assert forecast(specs, Ledger(tmp_path)).flops == pytest.approx(15 * training_cost(specs[0].settings))
+    assert len(loads) == 1

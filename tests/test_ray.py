@@ -36,6 +36,10 @@ DATA = datasets.load("digits")
 QUICK = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=256)
 SLOW = replace(QUICK, epochs=600).spec(DATA, 0)  # some seconds
 OFTEN = Execution(checkpoint_seconds=0.1)
+SETTINGS = {
+    "RAY_AUTH_MODE": "disabled",  # else a token in the home folder, left by another Ray, would be asked for
+    "RAY_num_workers_soft_limit": "4",  # workers stay warm
+}
 WAYS = pytest.mark.parametrize("shared", [True, False], ids=["in_a_shared_folder", "without_a_shared_folder"])
 
 
@@ -49,7 +53,7 @@ def node(folder, *options, ready):
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", "RAY_num_workers_soft_limit": "4"},  # workers stay warm
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **SETTINGS},
         start_new_session=True,
     )
     try:

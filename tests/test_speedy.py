@@ -10,12 +10,12 @@ from dissensus.ledger import Ledger
 from dissensus.models import Speedy
 from dissensus.models.flops import training_flops
 from dissensus.recipe import Recipe
-from dissensus.recipes.speedy import LAPTOP
+from dissensus.recipes.speedy import LAPTOP, QUALITY
 from dissensus.stage import Stage
 
 DIGITS = datasets.load("digits")
 PETA = 1e15
-SETTINGS = {"laptop": (LAPTOP, 0.035)}
+SETTINGS = {"laptop": (LAPTOP, 0.035), "quality": (QUALITY, 0.13)}
 """And what a run of it may cost, in PFLOP, on the 8,000 training images of CIFAR-10H."""
 
 

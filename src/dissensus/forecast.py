@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,10 +12,11 @@ import torch
 
 from dissensus import datasets
 from dissensus.ledger import Ledger
-from dissensus.models import moments
+from dissensus.models import MODELS, Model, moments
 from dissensus.models.flops import forward_flops
 from dissensus.recipe import Recipe
-from dissensus.runs import Json, Spec, canonical
+from dissensus.runs import Json, Spec, canonical, decode
+from dissensus.splits import Folds, Holdout
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def training_cost(settings: Json) -> float:
     items, shape, classes = _sizes(canonical(settings["data"]), recipe.split)
     if recipe.validation is not None:
         items = round(items * (1 - recipe.validation.fraction))
-    return 3.0 * _forward(recipe.model, shape, classes) * items * recipe.epochs
+    return 3.0 * _forward(canonical(settings["model"]), shape, classes) * items * recipe.epochs
 
 
 def duration(seconds: float) -> str:
@@ -74,7 +76,7 @@ def duration(seconds: float) -> str:
 
 
 @lru_cache(maxsize=64)
-def _sizes(named: str, split: Split) -> tuple[int, tuple[int, ...], int]:
+def _sizes(named: str, split: Holdout | Folds) -> tuple[int, tuple[int, ...], int]:
     """Items to train on, the shape of one, and classes. Of one seed: a split has the same size with every other."""
     about = json.loads(named)
     data = datasets.load(about["name"], **about["options"])
@@ -84,9 +86,10 @@ def _sizes(named: str, split: Split) -> tuple[int, tuple[int, ...], int]:
 
 
 @lru_cache(maxsize=64)
-def _forward(model: ModelRule, shape: tuple[int, ...], classes: int) -> int:
+def _forward(model: str, shape: tuple[int, ...], classes: int) -> int:
+    rule: Model = decode(json.loads(model), MODELS)
     mean, std = moments(torch.zeros(1, *shape))
-    return forward_flops(model.build(shape, classes, mean, std), shape)
+    return forward_flops(rule.build(shape, classes, mean, std), shape)
 
 
 def _speeds(ledger: Ledger) -> dict[str, float]:

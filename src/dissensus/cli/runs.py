@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +74,10 @@ def show(folder: str, run_id: str) -> None:
 @click.argument("folder", metavar="DIR")
 @click.argument("run_ids", metavar="ID…", nargs=-1, required=True)
 def rm(folder: str, run_ids: tuple[str, ...]) -> None:
-    """Remove runs; they are computed again when a plan needs them."""
+    """Remove runs, finished or not; they are computed anew when a plan needs them."""
     ledger = ledger_at(folder)
-    for run_id in [_one(ledger, run_id) for run_id in run_ids]:
+    known = [*ledger.ids(), *ledger.begun()]
+    for run_id in [_one(ledger, run_id, known) for run_id in run_ids]:
         ledger.remove(run_id)
         click.echo(f"removed {run_id}")
 
@@ -105,12 +107,12 @@ def pack(folder: str, file: str) -> None:
     click.echo(f"{file}: {count} records, {Path(file).stat().st_size / 1024:,.0f} KiB")
 
 
-def _one(ledger: Ledger, start: str) -> str:
-    matching = [run_id for run_id in ledger.ids() if run_id.startswith(start)]
+def _one(ledger: Ledger, start: str, known: Sequence[str] | None = None) -> str:
+    matching = {run_id for run_id in known or ledger.ids() if run_id.startswith(start)}
     if len(matching) != 1:
         what = "no run" if not matching else f"{len(matching)} runs"
         raise InputError(f"{what} begin with {start!r}", where=str(ledger.folder), mend="`dissensus runs ls` lists them")
-    return matching[0]
+    return matching.pop()
 
 
 @click.command(
