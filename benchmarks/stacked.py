@@ -255,7 +255,7 @@ def growth(rounds):
         x, people = made(width)
         members = grid(people, [16], train=320, validation=107)  # the grid's proportion, in less time
         for count in counts:
-            times = an_epoch(x, people, members[:count], rounds, ("stacked", *contenders), epochs=5)
+            times = an_epoch(x, people, members[:count], rounds, ("stacked", *contenders), epochs=3)
             for name in contenders:
                 ratios[name, width, count] = times[name][0] / times["stacked"][0]
         print(f"{width:5d} features: " + "  ".join(f"{ratios['bare', width, c]:.1f}x" for c in counts), flush=True)

@@ -59,7 +59,7 @@ def test_links_between_pages_lead_somewhere():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/recipes.md"])
 def test_python_in_the_docs_runs_as_written(page, tmp_path):
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
     cli(["example", str(tmp_path / "try")], standalone_mode=False)
     ended = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

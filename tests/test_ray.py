@@ -12,6 +12,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +54,7 @@ def node(folder, *options, ready):
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **SETTINGS},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "DISSENSUS_DATA": f"{folder}/data", **SETTINGS},
         start_new_session=True,
     )
     try:
@@ -75,12 +76,18 @@ def node(folder, *options, ready):
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def folder():
+    """Where the nodes work. Ray's sockets lie in it, and their names may not be long."""
+    made = tempfile.mkdtemp(prefix="r")
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(folder):
     """The address of two nodes, to which this process is connected."""
     processes.prepare()  # the driver that will be killed comes from there
-    folder = tempfile.mkdtemp(prefix="r")  # Ray's sockets lie in it, and their names may not be long
     with ExitStack() as at_the_end:
-        at_the_end.callback(shutil.rmtree, folder, ignore_errors=True)
         head = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder}/head")
         address = at_the_end.enter_context(node(folder, *head, ready="--address='(.+?)'"))[1]
         second = (f"--address={address}", '--resources={"second": 1}')
@@ -202,8 +209,8 @@ def test_a_driver_that_is_killed_loses_at_most_what_came_after_the_last_checkpoi
 
 
 @WAYS
-def test_runs_that_are_computed_together_are_one_task(cluster, tmp_path, monkeypatch, shared):
-    specs = heads(tmp_path / "data", monkeypatch)
+def test_runs_that_are_computed_together_are_one_task(cluster, folder, tmp_path, monkeypatch, shared):
+    specs = heads(Path(folder) / "data", monkeypatch)
     ledger, events = Ledger(tmp_path / "ledger"), []
     ended = on_ray.run_all(specs, ledger, address=cluster, listen=events.append, shared_folder=shared)
     assert not ended.failed

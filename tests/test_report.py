@@ -456,6 +456,14 @@ def test_runs_computed_differently_are_warned_of(tmp_path):
     assert "Mixed provenance" in paths.markdown.read_text(encoding="utf-8")
 
 
+def test_a_run_that_was_interrupted_and_went_on_elsewhere_is_warned_of_too(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), provenance={"also_on": [{"threads": 2, "device": "cpu"}]})
+    paths = report.write(
+        manifest_of(fake.table("20 votes", {"Soft": GOOD}, range(2)), seeds=(0, 1)), fake.ledger, tmp_path
+    )
+    assert "not all computed alike: threads (1, 2)." in page_of(paths).text
+
+
 def test_the_setup_states_once_what_is_common_and_then_only_differences(study):
     page = page_of(study[2])
     differing = page.tables[""]

@@ -1,7 +1,8 @@
-"""The settings of `speedy` for CIFAR-10H, tuned on seeds from 100 on: docs/results/003/tuning.md says how.
+"""The settings of `speedy` for CIFAR-10H; docs/results/003/tuning.md says how they were chosen, and how little that was.
 
-LAPTOP is 0.034 PFLOP a run: about 5 minutes on two cores. QUALITY is 0.128 PFLOP, about 20 minutes: wider, longer, and
-held back harder (cutout, twice the weight decay, averaged weights), because it sees the same 8,000 images more often.
+LAPTOP is 0.034 PFLOP a run, ten minutes of one core, and was tried on seed 100 alone: soft NLL 0.583, accuracy 0.841.
+QUALITY is 0.128 PFLOP: wider, longer, and held back harder (cutout, twice the weight decay, averaged weights), because it
+sees the same 8,000 images more often. It is a guess that no run has tested yet.
 """
 
 from __future__ import annotations

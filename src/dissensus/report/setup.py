@@ -11,7 +11,10 @@ from dissensus.report.tables import Comparison
 from dissensus.report.wording import counted, setting
 from dissensus.runs import Run, canonical
 
-DECIDES_NUMBERS = ("dissensus", "numerics", "torch", "numpy", "python", "device", "threads", "compiled", "channels_last")
+DECIDES_NUMBERS = (
+    *("dissensus", "numerics", "torch", "numpy", "python"),
+    *("device", "threads", "compiled", "channels_last", "processes"),
+)
 """Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
 
 UNSAID = ("seed", "keep", "monitored", "chosen")  # settings that change no number of a table
@@ -55,10 +58,14 @@ def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown] = ()) -> Setup
         for method in table.methods
         if method.runs
     )
-    provenance = {run.id: {"numerics": run.spec.numerics, **run.provenance} for run in every.values()}
+    provenance = [
+        {"numerics": run.spec.numerics, **one}
+        for run in every.values()
+        for one in (run.provenance, *run.provenance.get("also_on", []))  # where it was interrupted, and went on elsewhere
+    ]
     versions, mixed = [], []
     for name in DECIDES_NUMBERS:
-        seen = list(dict.fromkeys(setting(one[name]) for one in provenance.values() if name in one))
+        seen = list(dict.fromkeys(setting(one[name]) for one in provenance if name in one))
         if seen:
             versions.append((name.replace("_", " "), " / ".join(sorted(seen))))
         if len(seen) > 1:

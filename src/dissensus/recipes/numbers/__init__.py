@@ -35,8 +35,8 @@ NUMBER: Keys = {
 def printed(paper: str, exhibit: str) -> tuple[Printed, ...]:
     """What a paper prints in or about a table or figure. `panel` is its block, "" where it has none.
 
-    >>> printed("003", "figure11")
-    (Printed(panel='', row='SLS', column='barrier', mean=2.05, sd=None, seeds=10, source='003, Figure 11 (to Soft)'),)
+    >>> [(one.row, one.column, one.mean, one.source) for one in printed("003", "figure11")]
+    [('SLS', 'barrier', 2.05, '003, Figure 11 (to Soft)')]
     """
     stored = _paper(paper)
     if exhibit not in stored:
