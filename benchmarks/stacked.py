@@ -267,7 +267,7 @@ def growth(rounds):
         }
         panel = lines(f"times as fast as the {NAMES[name]}", paths, ("members", ""))
         (DOCS / "figures" / f"stacked-{name}.svg").write_text(standalone(panel.drawing), encoding="utf-8")
-    head = "| features | against | " + " | ".join(f"{count} members" for count in counts) + " |"
+    head = "| features | against | members: " + " | ".join(map(str, counts)) + " |"
     rows = [
         f"| {width:,} | {NAMES[name]} | " + " | ".join(f"{ratios[name, width, c]:.1f}" for c in counts) + " |"
         for width in widths

@@ -12,7 +12,7 @@ import pytest
 from dissensus import datasets, report
 from dissensus.datasets import features
 from dissensus.errors import InputError
-from dissensus.executors import local
+from dissensus.executors import jobs, local
 from dissensus.experiment import plan, size
 from dissensus.ledger import Ledger
 from dissensus.recipes import RECIPES, find
@@ -153,6 +153,19 @@ def test_a_shorter_run_of_the_grid_has_the_bits_of_the_longer_ones_beginning(wor
     assert {len(curves) for curves in families.values()} == {2}
     for short, long in families.values():
         assert short == long[: len(short)] or long == short[: len(long)]
+
+
+def test_runs_that_differ_in_their_epochs_alone_are_never_parted_however_small_the_companies(world, monkeypatch):
+    _, plans, _ = world
+    monkeypatch.setattr(jobs, "MOST_TOGETHER", 5)  # families are of two
+    specs = plans["002/deliveries"].specs
+    together = jobs.companies(specs, alike)
+    assert max(map(len, together.values())) < 8
+    for spec in specs:
+        if spec.settings.get("keep") == "curve":
+            family = [one.id for one in specs if {**one.settings, "epochs": 0} == {**spec.settings, "epochs": 0}]
+            assert len(family) == 2
+            assert set(family) <= {one.id for one in together[spec.id]}
 
 
 def assert_alike(one, other, within=1e-5):
