@@ -183,12 +183,22 @@ def test_pairs_are_by_place_and_an_unfinished_partner_leaves_its_pair_out(publis
 
 def test_what_remains_of_a_gap_is_a_share(publish, ledger):
     runs = {
-        "hard": tuple(publish("hard", i, {"raw": 2.0 + i, "tempered": 1.2 + i}) for i in range(3)),
+        "hard": tuple(publish("hard", i, {"raw": 2.0 + 1.001 * i, "tempered": 1.2 + i}) for i in range(3)),
         "soft": tuple(publish("soft", i, {"raw": 1.0 + i, "tempered": 1.0 + i}) for i in range(3)),
     }
     (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
     assert one.word == "measured"
     assert "20% of the gap remains" in one.why
+
+
+def test_of_a_gap_that_was_never_shown_no_share_remains(publish, ledger):
+    runs = {
+        name: tuple(publish(name, place, {"raw": value, "tempered": value}) for place, value in enumerate(of))
+        for name, of in (("a", LOW), ("b", NOISE))
+    }
+    (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
+    assert one.word == "not shown"
+    assert "%" not in one.why
 
 
 def test_records_are_a_ledger_without_arrays_and_bring_the_runs_they_were_made_from(publish, ledger, tmp_path):

@@ -111,7 +111,8 @@ def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
     if all(test.low is not None and test.high is not None for test in tests):
         word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
     why = "; ".join(_between(other, first) for other in others)
-    return Judged(claim, word, f"{why}. That 0 lies in an interval does not mean that there is no difference.")
+    caution = " That 0 lies in an interval does not mean that there is no difference." if word == "holds" else ""
+    return Judged(claim, word, f"{why}.{caution}")
 
 
 def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
@@ -144,6 +145,9 @@ def _remaining(claim: Claim, runs: dict[str, list[Run | None]]) -> Judged:
         gaps[path] = [a - b for a, b in pairs if a is not None and b is not None]
     if not gaps[before] or not gaps[after]:
         return Judged(claim, "not finished", "The runs that would decide it are not all in the ledger.")
+    shown = stats.paired_t(gaps[before], [0.0] * len(gaps[before]))
+    if shown.low is None or shown.high is None or shown.low <= 0 <= shown.high:
+        return Judged(claim, "not shown", f"{name} minus {other}: {spoken(gaps[before])}, which is no gap to speak of.")
     share = fmean(gaps[after]) / fmean(gaps[before])
     metric = title(before.rsplit(".", 1)[-1])
     return Judged(
