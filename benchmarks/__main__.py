@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+NOT_BENCHMARKS = ("__main__", "timing", "tune_speedy")
 
 
 def main(names):
     """Each with its own defaults; one that fails does not stop the others, and the exit code tells."""
     failed = []
-    for name in names or sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("__main__", "timing")):
+    for name in names or sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NOT_BENCHMARKS):
         print(f"== {name}", flush=True)
         sys.argv = [name]
         try:

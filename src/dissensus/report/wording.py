@@ -155,7 +155,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def paper_value(printed: Printed) -> str:
-    """A number as its paper prints it, with as many digits as it has; or its word."""
+    """A number as its paper prints it, but for trailing zeros; or its word."""
     if printed.words:
         return printed.words
     value = f"{printed.mean:g}" if printed.sd is None else f"{printed.mean:g} ± {printed.sd:g}"

@@ -64,7 +64,10 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
         seeds=chosen,
         scale=scale,
         columns=("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman"),
-        notes=("Weights are averaged over the last steps. No test-time trick is in the table; a flip is shown apart.",),
+        notes=(
+            "The quality setting averages its weights over the last steps, the laptop setting does not. No test-time "
+            "trick is in the table; a flip is shown apart.",
+        ),
         printed=printed("table2", {"": TITLE}),
         exhibits=(flipped, cost),
         claims=claims,
