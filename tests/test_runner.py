@@ -188,6 +188,11 @@ def test_of_a_run_that_keeps_its_curve_alone_nothing_else_is_kept(tmp_path):
     assert slim.facts["best_epoch"] == full.facts["best_epoch"]
 
 
+def test_a_run_that_keeps_its_curve_alone_cannot_choose_its_epoch_on_the_evaluation_items():
+    with pytest.raises(InputError, match="no best epoch there"):
+        replace(SMALL, keep="curve", best=Best("evaluation"))
+
+
 def test_a_monitored_run_follows_loss_accuracy_and_kl_on_all_three_parts(tmp_path):
     data = DATA
     recipe = replace(SMALL, validation=Holdout(0.25), monitored=True, target=Majority())

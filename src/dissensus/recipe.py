@@ -98,6 +98,13 @@ class Recipe:
                 mend="Give validation=Holdout(0.2), a share of the training items",
                 state="",
             )
+        if self.keep == "curve" and self.best == Best(on="evaluation"):
+            raise InputError(
+                "a run that keeps its curve alone is not judged on the evaluation items, so it has no best epoch there",
+                where="recipe",
+                mend='Use Best("validation"), or keep all',
+                state="",
+            )
 
     @property
     def training(self) -> Settings:
