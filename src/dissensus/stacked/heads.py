@@ -1,12 +1,15 @@
 """The weights of a stack of heads of one shape, and what a step does with them.
 
-Written by hand and not by autograd: with the products of a batch shared and every buffer made once, a step is some
-fifteen calls whatever the number of members. Tests hold it to autograd through `train.fit`.
+Written by hand and not by autograd: with the products of a batch shared and every buffer made once, forward and backward
+are some fifteen calls whatever the number of members. The gradient of the first weights, by far the largest, is never
+there as a whole: it is computed for a few heads, which are updated while it is in the cache, and then for the next. Tests
+hold it all to autograd through `train.fit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby, pairwise
 from typing import Any
@@ -20,12 +23,27 @@ from dissensus.stacked.decks import Deck
 
 EVALUATION_ROWS = 512  # at a time: bounds what evaluating a large set needs
 
+UPDATE_BYTES = 2**20  # of first weights that are updated in one call: their gradient is still in the cache
+
 STATES: dict[type, int] = {Adam: 2, AdamW: 2, Sgd: 1}
 """How many tensors of the parameters' size an optimiser keeps."""
 
 
+@dataclass(frozen=True, eq=False)
+class Update:
+    """Heads that move in one call: `members` of one deck, one rule and one learning rate.
+
+    `gradient` [m·H, D] is where `move` looks for that of their first weights.
+    """
+
+    deck: int
+    members: slice
+    gradient: Tensor
+    move: Callable[[], object]
+
+
 class Heads:
-    """M heads Linear–GELU–Dropout–…–Linear. `parameters`: [M, out, in] and [M, out] a layer; gradients and states alike.
+    """M heads Linear–GELU–Dropout–…–Linear. `parameters`: [M, out, in] and [M, out] a layer; states alike.
 
     `dealt_to` names each head's deck: `decks` are the different ones, `spans` the heads of each, which stand together.
     """
@@ -48,7 +66,10 @@ class Heads:
         self._arrange(dealt_to)
 
     def _arrange(self, dealt_to: Sequence[Deck]) -> None:
-        self.gradients = [torch.empty_like(p) for p in self.parameters]
+        first, *rest = self.parameters
+        self._together = max(1, UPDATE_BYTES // (first[0].numel() * first.itemsize))
+        self._first_gradient = torch.empty_like(first[: self._together])
+        self.gradients = [torch.empty_like(p) for p in rest]
         self.decks = list(dict.fromkeys(dealt_to))
         ends = list(accumulate(dealt_to.count(deck) for deck in self.decks))
         self.spans = [slice(*span) for span in pairwise([0, *ends])]
@@ -71,7 +92,7 @@ class Heads:
         batches: Sequence[tuple[Tensor, ...]],
         target: Tensor,
         logits: Tensor,
-        updates: Sequence[Callable[[], object]],
+        updates: Sequence[Update],
     ) -> None:
         """Move each head along the gradient of its mean cross-entropy to `target` [M, B, K]; write its `logits`, alike.
 
@@ -80,22 +101,27 @@ class Heads:
         length = target.shape[1]
         if length not in self._passes:
             self._passes[length] = _Pass(self, length)
-        self._passes[length](batches, target, logits)
+        slopes = self._passes[length](batches, target, logits)
         self._steps.add_(self._one)  # a Python number would be made a tensor at every step
         for update in updates:
-            update()
+            torch.mm(slopes[update.members], batches[update.deck][0], out=update.gradient)
+            update.move()
 
-    def updates(self, rates: Sequence[float]) -> list[Callable[[], object]]:
-        """Calls that move the heads along their gradients at these learning rates; heads of the same rule share one."""
-        calls = []
-        for (rule, rate), run in groupby(range(len(self)), lambda place: (self.rules[place], rates[place])):
+    def updates(self, rates: Sequence[float]) -> list[Update]:
+        """What moves the heads along their gradients at these learning rates, a few alike ones at a time."""
+        decks = [deck for deck, span in enumerate(self.spans) for _ in range(span.start, span.stop)]
+        updates = []
+        for (deck, rule, rate), run in groupby(range(len(self)), lambda at: (decks[at], self.rules[at], rates[at])):
             places = list(run)
-            span = slice(places[0], places[-1] + 1)
-            parts = [[p[span] for p in part] for part in (self.parameters, self.gradients, *self.states)]
-            calls.append(self._update(rule, rate, parts))
-        return calls
+            for start in range(places[0], places[-1] + 1, self._together):
+                members = slice(start, min(start + self._together, places[-1] + 1))
+                first = self._first_gradient[: members.stop - members.start]
+                others = [[p[members] for p in part] for part in (self.parameters, self.gradients, *self.states)]
+                others[1].insert(0, first)
+                updates.append(Update(deck, members, first.flatten(0, 1), self._move(rule, rate, others)))
+        return updates
 
-    def _update(self, rule: OptimiserRule, rate: float, parts: list[list[Tensor]]) -> Callable[[], object]:
+    def _move(self, rule: OptimiserRule, rate: float, parts: list[list[Tensor]]) -> Callable[[], object]:
         settings = rule.build([torch.zeros(1)]).defaults  # the constants of optim.py, and no others
         options: dict[str, Any] = {"lr": rate, "weight_decay": settings["weight_decay"], "maximize": False}
         if isinstance(rule, Sgd):
@@ -113,44 +139,41 @@ class _Pass:
     """Forward and backward for batches of one length, with every buffer and view made once.
 
     The first layer lies in memory as [B, M·H]: the heads of a deck are neighbours and take one product. Everything else
-    is seen as [M, B, H], the first layer through a view.
+    is seen as [M, B, H], the first layer through a view. What is elementwise runs in the order of memory.
     """
 
     def __init__(self, heads: Heads, length: int) -> None:
         weights, biases = heads.parameters[::2], heads.parameters[1::2]
-        self._gradients = heads.gradients[2::2], heads.gradients[3::2]
+        self._bias_gradient, *gradients = heads.gradients
+        self._gradients = gradients[::2], gradients[1::2]
         self._length = length
         self._weights = weights[1:]
         self._turned = [(w.transpose(1, 2), b.unsqueeze(1)) for w, b in zip(weights[1:], biases[1:], strict=True)]
         members, width, _ = weights[0].shape
         flat = [weights[0].new_empty(length, members * width) for _ in range(3)]
         deep = [[w.new_empty(members, length, w.shape[1]) for w in weights[1:-1]] for _ in range(3)]
+        self._stored = [flat, *zip(*deep, strict=True)]
         self._sums, self._hidden, self._slopes = (
             [one.view(length, members, width).transpose(0, 1), *rest] for one, rest in zip(flat, deep, strict=True)
         )
-        self._gelus = [(flat[0], flat[1]), *zip(*deep[:2], strict=True)]  # in the order of memory, which is quicker
-        self._backs = [w.new_empty(members, length, w.shape[2]) for w in weights[1:]]
         self._dropped = [
             [[part[span] for span in heads.spans] for part in parts]
-            for parts in zip(self._hidden, self._backs, strict=True)
+            for parts in zip(self._hidden, self._slopes, strict=True)
         ]
-        columns = [slice(span.start * width, span.stop * width) for span in heads.spans]
         self._first = [
-            (flat[0][:, cut], biases[0][span].view(-1), weights[0][span].flatten(0, 1).t())
-            for cut, span in zip(columns, heads.spans, strict=True)
+            (flat[0][:, span.start * width : span.stop * width], bias.view(-1), weight.flatten(0, 1).t())
+            for span in heads.spans
+            for weight, bias in [(weights[0][span], biases[0][span])]
         ]
-        self._first_gradients = [
-            (heads.gradients[0][span].flatten(0, 1), flat[2][:, cut].t())
-            for cut, span in zip(columns, heads.spans, strict=True)
-        ]
-        self._first_slopes, self._first_bias_gradient = flat[2], heads.gradients[1].view(-1)
+        self._turned_slopes = _Turned(flat[2], width)
 
-    def __call__(self, batches: Sequence[tuple[Tensor, ...]], target: Tensor, logits: Tensor) -> None:
+    def __call__(self, batches: Sequence[tuple[Tensor, ...]], target: Tensor, logits: Tensor) -> _Turned:
+        """Write `logits` and all gradients but that of the first weights: for that, the slopes of the first sums."""
         for (sums, bias, weight), (inputs, *_) in zip(self._first, batches, strict=True):
             torch.addmm(bias, inputs, weight, out=sums)
         for layer, (weight, bias) in enumerate(self._turned):
-            sums, outputs = self._gelus[layer]
-            gelu(sums, out=outputs)  # type: ignore[call-arg]
+            sums, hidden, _ = self._stored[layer]
+            gelu(sums, out=hidden)  # type: ignore[call-arg]
             self._drop(self._dropped[layer][0], batches, layer)
             outcome = logits if layer == len(self._turned) - 1 else self._sums[layer + 1]
             torch.baddbmm(bias, self._hidden[layer], weight, out=outcome)
@@ -158,15 +181,28 @@ class _Pass:
         for layer in reversed(range(len(self._turned))):
             torch.bmm(slopes.transpose(1, 2), self._hidden[layer], out=self._gradients[0][layer])
             torch.sum(slopes, 1, out=self._gradients[1][layer])
-            back = torch.bmm(slopes, self._weights[layer], out=self._backs[layer])
+            slopes = torch.bmm(slopes, self._weights[layer], out=self._slopes[layer])
             self._drop(self._dropped[layer][1], batches, layer)
-            slopes = self._slopes[layer]
-            torch.ops.aten.gelu_backward.grad_input(back, self._sums[layer], grad_input=slopes)
-        for (gradient, turned), (inputs, *_) in zip(self._first_gradients, batches, strict=True):
-            torch.mm(turned, inputs, out=gradient)
-        torch.sum(self._first_slopes, 0, out=self._first_bias_gradient)
+            sums, _, back = self._stored[layer]
+            torch.ops.aten.gelu_backward.grad_input(back, sums, grad_input=back)
+        torch.sum(slopes, 1, out=self._bias_gradient)
+        return self._turned_slopes
 
     def _drop(self, decks: list[Tensor], batches: Sequence[tuple[Tensor, ...]], layer: int) -> None:
         for part, (_, *masks) in zip(decks, batches, strict=True):
             if masks:
                 part.mul_(masks[layer])
+
+
+class _Turned:
+    """The slopes [B, M·H] of some members, as [m·H, B]; views are made once."""
+
+    def __init__(self, slopes: Tensor, width: int) -> None:
+        self._slopes, self._width = slopes, width
+        self._views: dict[tuple[int, int], Tensor] = {}
+
+    def __getitem__(self, members: slice) -> Tensor:
+        key = members.start, members.stop
+        if key not in self._views:
+            self._views[key] = self._slopes[:, members.start * self._width : members.stop * self._width].t()
+        return self._views[key]

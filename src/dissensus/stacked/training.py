@@ -1,10 +1,8 @@
-"""The epochs of the stacks: labels, steps, validation, stopping, the best weights; and the threads they run on."""
+"""The epochs of the stacks: labels, steps, validation, stopping, the best weights."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Literal
 
 import torch
@@ -19,6 +17,7 @@ from dissensus.stacked.decks import Deck, identity
 from dissensus.stacked.heads import Heads
 from dissensus.stacked.members import Member, Trained, check
 from dissensus.stacked.plan import Line, lines_of, plan
+from dissensus.stacked.side_by_side import Tick, side_by_side
 
 MEMORY_BUDGET = 2 * 2**30
 
@@ -41,7 +40,7 @@ def fit(
 ) -> list[Trained]:
     """Train every member on its rows of the features x [N, D]; answers in the order of the members.
 
-    Computed in the dtype of x, on as many threads as torch has, each with a stack of its own. `keep` names the
+    Computed in the dtype of x, in as many processes as torch has threads, each with a stack of its own. `keep` names the
     checkpoints whose weights are wanted: of a large grid perhaps none. With `share_prefixes`, members that differ in
     `epochs` alone (and hold the very same tensors and labels) are trained once, to the largest number: a shorter run is
     the beginning of a longer one. `memory_budget` bounds the bytes in use at any moment beside x and the answer.
@@ -49,41 +48,21 @@ def fit(
     check(x, members, head, classes)
     lines = lines_of(members, share_prefixes)
     stacks, workers = plan(lines, x, head, classes, memory_budget)
-    answer: dict[int, Trained] = {}
-    cancelled, tick = threading.Event(), _Ticker(progress, sum(line.epochs for line in lines))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # threads that share nothing beat threads that meet at the end of every small product
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            running = [
-                pool.submit(_Stack(x, stack, head, classes, keep, answer).train, cancelled, tick) for stack in stacks
-            ]
-            try:
-                for one in as_completed(running):
-                    one.result()
-            except BaseException:
-                cancelled.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    finally:
-        torch.set_num_threads(threads)
+    done, of = 0, sum(line.epochs for line in lines)
+
+    def tick(epochs: int) -> None:
+        nonlocal done
+        done += epochs
+        progress(done, of)
+
+    tasks = [_Stack(x, stack, head, classes, keep).train for stack in stacks]
+    parts = side_by_side(tasks, workers, tick)
+    answer = {place: one for part in parts for place, one in part.items()}
     return [answer[place] for place in range(len(members))]
 
 
-class _Ticker:
-    """Tells the epochs that several threads have done to one listener, one at a time."""
-
-    def __init__(self, progress: Progress, of: int) -> None:
-        self._progress, self._of, self._done, self._lock = progress, of, 0, threading.Lock()
-
-    def __call__(self, epochs: int) -> None:
-        with self._lock:
-            self._done += epochs
-            self._progress(self._done, self._of)
-
-
 class _Stack:
-    """Members that are trained together, epoch by epoch; those that end are written to the answer and leave."""
+    """Members that are trained together, epoch by epoch; those that end go into the answer and leave."""
 
     def __init__(
         self,
@@ -92,21 +71,22 @@ class _Stack:
         head: Mlp,
         classes: int,
         keep: Collection[Checkpoint],
-        answer: dict[int, Trained],
     ) -> None:
-        self.x, self.lines, self.head, self.classes, self.keep, self.answer = x, lines, head, classes, keep, answer
+        self.x, self.lines, self.head, self.classes, self.keep = x, lines, head, classes, keep
+        self.answer: dict[int, Trained] = {}
 
     @torch.no_grad()
-    def train(self, cancelled: threading.Event, tick: Callable[[int], None]) -> None:
-        """Until every member has ended."""
+    def train(self, tick: Tick) -> dict[int, Trained]:
+        """Until every member has ended; by their places."""
         self._set_up()
         epoch = 0
-        while self.lines and not cancelled.is_set():
+        while self.lines:
             self._epoch(epoch)
             self._judge()
             epoch += 1
             tick(len(self.lines) + sum(line.epochs - epoch for line in self.lines if line.stops))
             self._release(epoch)
+        return self.answer
 
     def _set_up(self) -> None:
         keys = [identity(line.member) for line in self.lines]
