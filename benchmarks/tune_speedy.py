@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import fmean
 
 from dissensus import datasets
+from dissensus.datasets.distortions import Distort
 from dissensus.datasets.images import CropFlip, Cutout, InTurn
 from dissensus.delivery import Sampled
 from dissensus.ledger import Ledger
@@ -39,6 +40,7 @@ HELD_BACK = {
     "augment": InTurn((CropFlip(padding=4, reflect=True), Cutout(8))),
     "optimiser": Sgd(lr=0.2, weight_decay=1e-3, nesterov=True),
 }
+DISTORTED = InTurn((Distort(), CropFlip(padding=4, reflect=True)))
 PLAIN = replace(LAPTOP, averaging=None)
 
 CANDIDATES = {
@@ -46,6 +48,9 @@ CANDIDATES = {
     "quality": QUALITY,
     "averaged": replace(PLAIN, averaging=Ema(3.0)),
     "averaged, cutout 8, weight decay 1e-3": replace(PLAIN, averaging=Ema(3.0), **HELD_BACK),
+    "averaged, distorted, weight decay 1e-3": replace(
+        PLAIN, averaging=Ema(3.0), augment=DISTORTED, optimiser=HELD_BACK["optimiser"]
+    ),
 }
 """Add one here to try it."""
 

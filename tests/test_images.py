@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dissensus import runs
-from dissensus.datasets.images import AUGMENTS, CropFlip, Cutout, InTurn, NoAugment, to_float
+from dissensus.datasets.images import CropFlip, Cutout, InTurn, NoAugment, to_float
+from dissensus.recipe import AUGMENTS
 from dissensus.errors import InputError
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dissensus.data import Data
-from dissensus.datasets.images import AUGMENTS, Augment, NoAugment
+from dissensus.datasets.distortions import Distort
+from dissensus.datasets.images import Augment, CropFlip, Cutout, InTurn, NoAugment
 from dissensus.delivery import DELIVERIES, Delivery, Soft
 from dissensus.errors import InputError
 from dissensus.mixing import MIXINGS, Mixing, Unmixed
@@ -139,6 +140,8 @@ class Recipe:
         parts = [self.target, self.delivery, *([] if isinstance(self.mixing, Unmixed) else [self.mixing])]
         return " × ".join(_in_words(encode(part)) for part in parts)
 
+
+AUGMENTS = table(NoAugment, CropFlip, Cutout, Distort, InTurn)
 
 AXES: Mapping[str, Mapping[str, type]] = {
     "model": MODELS,

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.runs import table
 
 
 def to_float(x: Tensor) -> Tensor:
@@ -54,7 +53,7 @@ class CropFlip:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """A new batch of the same shape and type."""
-        _images_only(x)
+        images_only(x)
         batch, channels, height, width = x.shape
         pad = self.padding
         top, left = torch.randint(0, 2 * pad + 1, (2, batch), generator=generator)
@@ -87,7 +86,7 @@ class Cutout:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """A new batch of the same shape and type."""
-        _images_only(x)
+        images_only(x)
         batch, _, height, width = x.shape
         down = torch.randint(0, height, (batch, 1), generator=generator)
         across = torch.randint(0, width, (batch, 1), generator=generator)
@@ -114,7 +113,8 @@ class InTurn:
         return x
 
 
-def _images_only(x: Tensor) -> None:
+def images_only(x: Tensor) -> None:
+    """Refuse what is no batch of images [B, C, H, W]."""
     if x.ndim != 4:
         raise InputError(
             f"this augmentation is for images, not for inputs of shape {list(x.shape[1:])}",
@@ -135,6 +135,3 @@ def _reflected(side: int, padding: int) -> Tensor:
         )
     place = torch.arange(-padding, side + padding).abs()
     return torch.where(place < side, place, 2 * (side - 1) - place)
-
-
-AUGMENTS = table(NoAugment, CropFlip, Cutout, InTurn)

@@ -23,7 +23,7 @@ from dissensus.stacked.decks import Deck
 
 EVALUATION_ROWS = 512  # at a time: bounds what evaluating a large set needs
 
-UPDATE_BYTES = 2**20  # of first weights that are updated in one call: their gradient is still in the cache
+UPDATE_BYTES = 2 * 2**20  # of first weights that are updated in one call: their gradient is still in the cache
 
 STATES: dict[type, int] = {Adam: 2, AdamW: 2, Sgd: 1}
 """How many tensors of the parameters' size an optimiser keeps."""
@@ -146,7 +146,8 @@ class _Pass:
         weights, biases = heads.parameters[::2], heads.parameters[1::2]
         self._bias_gradient, *gradients = heads.gradients
         self._gradients = gradients[::2], gradients[1::2]
-        self._length = length
+        self._one = torch.ones_like(weights[0][0, 0, 0])
+        self._length = weights[0].new_tensor(length)  # a Python number would be made a tensor at every step
         self._weights = weights[1:]
         self._turned = [(w.transpose(1, 2), b.unsqueeze(1)) for w, b in zip(weights[1:], biases[1:], strict=True)]
         members, width, _ = weights[0].shape
@@ -156,9 +157,10 @@ class _Pass:
         self._sums, self._hidden, self._slopes = (
             [one.view(length, members, width).transpose(0, 1), *rest] for one, rest in zip(flat, deep, strict=True)
         )
+        self._backs = [w.new_empty(members, length, w.shape[2]) for w in weights[1:]]
         self._dropped = [
-            [[part[span] for span in heads.spans] for part in parts]
-            for parts in zip(self._hidden, self._slopes, strict=True)
+            [(hidden[span], back[span], slopes[span]) for span in heads.spans]
+            for hidden, back, slopes in zip(self._hidden, self._backs, self._slopes, strict=True)
         ]
         self._first = [
             (flat[0][:, span.start * width : span.stop * width], bias.view(-1), weight.flatten(0, 1).t())
@@ -172,26 +174,25 @@ class _Pass:
         for (sums, bias, weight), (inputs, *_) in zip(self._first, batches, strict=True):
             torch.addmm(bias, inputs, weight, out=sums)
         for layer, (weight, bias) in enumerate(self._turned):
-            sums, hidden, _ = self._stored[layer]
-            gelu(sums, out=hidden)  # type: ignore[call-arg]
-            self._drop(self._dropped[layer][0], batches, layer)
+            sums, outputs, _ = self._stored[layer]
+            gelu(sums, out=outputs)  # type: ignore[call-arg]
+            for (hidden, *_), (_, *masks) in zip(self._dropped[layer], batches, strict=True):
+                if masks:
+                    hidden.mul_(masks[layer])
             outcome = logits if layer == len(self._turned) - 1 else self._sums[layer + 1]
             torch.baddbmm(bias, self._hidden[layer], weight, out=outcome)
         slopes = torch.softmax(logits, 2).sub_(target).div_(self._length)  # q − p, where each p sums to 1
         for layer in reversed(range(len(self._turned))):
             torch.bmm(slopes.transpose(1, 2), self._hidden[layer], out=self._gradients[0][layer])
             torch.sum(slopes, 1, out=self._gradients[1][layer])
-            slopes = torch.bmm(slopes, self._weights[layer], out=self._slopes[layer])
-            self._drop(self._dropped[layer][1], batches, layer)
-            sums, _, back = self._stored[layer]
-            torch.ops.aten.gelu_backward.grad_input(back, sums, grad_input=back)
+            torch.bmm(slopes, self._weights[layer], out=self._backs[layer])  # is slow where `out` has gaps, mul is not
+            slopes = self._slopes[layer]
+            for (_, back, slope), (_, *masks) in zip(self._dropped[layer], batches, strict=True):
+                torch.mul(back, masks[layer] if masks else self._one, out=slope)
+            sums, _, stored = self._stored[layer]
+            torch.ops.aten.gelu_backward.grad_input(stored, sums, grad_input=stored)
         torch.sum(slopes, 1, out=self._bias_gradient)
         return self._turned_slopes
-
-    def _drop(self, decks: list[Tensor], batches: Sequence[tuple[Tensor, ...]], layer: int) -> None:
-        for part, (_, *masks) in zip(decks, batches, strict=True):
-            if masks:
-                part.mul_(masks[layer])
 
 
 class _Turned:

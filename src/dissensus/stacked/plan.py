@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import torch
 from torch import Tensor
@@ -80,7 +80,8 @@ def plan(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int, memory_budge
     """The stacks, longest first, and how many to train at once.
 
     Members of a stack step together: batch size, number of items and kind of optimiser are the same. Those of a deck are
-    neighbours, so that few stacks have more than one.
+    neighbours, so that few stacks have more than one; then those of a learning rate and a number of epochs, which tend to
+    end together: what is left of a stack is slower.
     """
     decks = {identity(line.member): place for place, line in reversed(list(enumerate(lines)))}
 
@@ -88,7 +89,10 @@ def plan(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int, memory_budge
         return line.member.batch, len(line.member.train_rows), type(line.member.optimiser).__name__
 
     def order(line: Line) -> tuple[Hashable, ...]:
-        return kind(line), decks[identity(line.member)], line.epochs, repr(line.member.optimiser)
+        return kind(line), *alike_in(line), repr(line.member.optimiser)
+
+    def alike_in(line: Line) -> tuple[int, float, int]:
+        return decks[identity(line.member)], line.member.optimiser.lr, line.epochs
 
     workers, stacks = torch.get_num_threads(), []
     for _, group in groupby(sorted(lines, key=order), kind):
@@ -105,12 +109,26 @@ def plan(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int, memory_budge
         most = max(1, min(STACK_BYTES // hot, memory_budget // (workers * whole)))
         rounds = math.ceil(len(alike) / (most * workers))  # as many stacks in each as there are threads
         size = math.ceil(len(alike) / (rounds * workers))
-        stacks += [alike[start : start + size] for start in range(0, len(alike), size)]
+        ends = list(accumulate(len(list(same)) for _, same in groupby(alike, alike_in)))
+        stacks += [alike[start:end] for start, end in pairwise(_cuts(len(alike), size, ends))]
 
     def cost(stack: list[Line]) -> float:
         return sum(line.epochs * len(line.member.train_rows) * (1 + 8 / line.member.batch) for line in stack)
 
     return sorted(stacks, key=cost, reverse=True), workers
+
+
+def _cuts(n: int, size: int, ends: Collection[int]) -> list[int]:
+    """Where to cut n into pieces of `size`: a little earlier where something ends there anyway.
+
+    >>> _cuts(20, 9, ends=[8, 16, 20]), _cuts(20, 9, ends=[4, 20])
+    ([0, 8, 16, 20], [0, 9, 18, 20])
+    """
+    cuts = [0]
+    while cuts[-1] < n:
+        latest = min(n, cuts[-1] + size)
+        cuts.append(next((cut for cut in range(latest, latest - size // 4 - 1, -1) if cut in ends), latest))
+    return cuts
 
 
 def _footprint(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int) -> tuple[int, int]:
