@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dissensus import analyses, datasets
-from dissensus.analyses import ANALYSES, compute
+from dissensus.analyses import ANALYSES, LONG, compute
 from dissensus.analyses.subject import Subject
 from dissensus.errors import InputError
 from dissensus.ledger import Ledger
@@ -45,7 +45,7 @@ ASKED = {
     "cka": lambda soft, hard, other, ledger: analyses.cka((soft, other)),
     "grad_cam": lambda soft, hard, other, ledger: analyses.grad_cam((soft, other)),
 }
-every_analysis = pytest.mark.parametrize("name", ANALYSES)
+every_analysis = pytest.mark.parametrize("name", [*ANALYSES, *LONG])
 
 
 @pytest.fixture(scope="module")

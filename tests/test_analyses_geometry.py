@@ -17,6 +17,7 @@ from dissensus.ledger import Ledger
 from dissensus.models import ResNet20
 from dissensus.models.speedy import ScaledLinear
 from dissensus.recipe import Recipe
+from dissensus.runner import InterruptedRunError, execute
 from finished import HARD, finished, write_cifar10h
 
 
@@ -62,6 +63,21 @@ def test_the_high_slice_is_the_tenth_that_people_disagree_on_most(ledger):
     assert set(scores) == {"lambda_max_high", "soft_nll_high"}
     best, _, _ = compute(analyses.slices(finished(ledger), "best"), ledger)
     assert scores["soft_nll_high"] == pytest.approx(best["soft_nll_high"], rel=1e-6)
+
+
+def test_a_hessian_tells_how_far_it_is_and_can_be_stopped(ledger):
+    spec = analyses.hessian(finished(ledger), items=20, most_products=4, most_probes=5, micro_batch=20)
+    heard = []
+    execute(spec, Ledger(ledger.folder), progress=lambda *told: heard.append(told))
+    done = [products for products, _, _ in heard]
+    assert {(of, loss) for _, of, loss in heard} == {(2 * (2 * 4 + 5), None)}
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (1, 26)
+
+    other = analyses.hessian(finished(ledger), items=21, most_products=4, most_probes=5)
+    with pytest.raises(InterruptedRunError):
+        execute(other, ledger, stop=lambda: True)
+    assert other.id not in ledger
 
 
 def test_a_cap_on_items_draws_them_by_the_seed():

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from dissensus import runs
 from dissensus.datasets.images import CropFlip, Cutout, InTurn, NoAugment, to_float
-from dissensus.recipe import AUGMENTS
 from dissensus.errors import InputError
+from dissensus.recipe import AUGMENTS
 
 
 def naive(x: Tensor, generator: torch.Generator, padding: int, flip: bool, reflect: bool) -> Tensor:

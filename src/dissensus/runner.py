@@ -25,8 +25,8 @@ COMPILE_PAYS_ABOVE = 3e14
 """Training FLOPs beyond which compiling should be repaid: an estimate, about an hour of two cores, that
 benchmarks/layouts.py can check. For smallcnn, where it was run, compiling is never repaid."""
 
-Progress = Callable[[int, int, float], None]
-"""(epochs done, epochs in all, training loss)"""
+Progress = Callable[[int, int, float | None], None]
+"""(epochs done, epochs in all, training loss); of an analysis, products done and at most to do, without a loss."""
 
 
 Stop = Callable[[], bool]
@@ -73,7 +73,13 @@ def execute(
     if spec.kind == "train":
         outcome = _train(spec, ledger, execution, progress, stop, group)
     else:
-        outcome = Outcome(*analyses.compute(spec, ledger))
+
+        def tell(done: int, of: int) -> None:
+            if stop():
+                raise InterruptedRunError
+            progress(done, of, None)
+
+        outcome = Outcome(*analyses.compute(spec, ledger, tell))
     provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
     run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
     if group.leads:

@@ -1,7 +1,7 @@
 """What is computed from finished runs: measure (of one), relate (of several), select (of a grid).
 
 A spec of these kinds has settings {"name": …, …} and names its runs under `inputs["of"]`. One file a topic; each has a
-table `ANALYSES` of its own, by the names that specs use.
+table `ANALYSES` of its own, by the names that specs use; those that take minutes, and tell how far they are, in `LONG`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dissensus.analyses.curves import convergence, reliability, slices
 from dissensus.analyses.disagreement import sparse_target
 from dissensus.analyses.geometry import barrier, gradient_variance, hessian
 from dissensus.analyses.ood import out_of_distribution
-from dissensus.analyses.outcome import Analysis, Outcome
+from dissensus.analyses.outcome import Analysis, LongAnalysis, Outcome, Tell
 from dissensus.analyses.pairs import examples, mean_score, paired, untied
 from dissensus.analyses.people import vote_statistics
 from dissensus.analyses.representation import cka, grad_cam
@@ -27,18 +27,26 @@ ANALYSES: dict[str, Analysis] = {
 }
 
 
-def compute(spec: Spec, ledger: Ledger) -> Outcome:
+LONG: dict[str, LongAnalysis] = geometry.LONG
+
+
+def compute(spec: Spec, ledger: Ledger, tell: Tell = lambda done, of: None) -> Outcome:  # noqa: ARG005
     """The outcome of a measure, relate or select spec."""
     name = spec.settings["name"]
-    if name not in ANALYSES:
-        raise InputError(f"{name!r} is not one of {', '.join(ANALYSES)}", where=f"{spec.kind} spec", state="")
-    return ANALYSES[name](spec, ledger)
+    if name in LONG:
+        return LONG[name](spec, ledger, tell)
+    if name in ANALYSES:
+        return ANALYSES[name](spec, ledger)
+    raise InputError(f"{name!r} is not one of {', '.join([*ANALYSES, *LONG])}", where=f"{spec.kind} spec", state="")
 
 
 __all__ = [
     "ANALYSES",
+    "LONG",
     "Analysis",
+    "LongAnalysis",
     "Outcome",
+    "Tell",
     "barrier",
     "cka",
     "compute",

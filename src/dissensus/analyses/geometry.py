@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 import torch
 from torch import nn
 
 from dissensus import evaluate, geometry, metrics
 from dissensus.analyses.bins import zero_then_equal_mass
-from dissensus.analyses.outcome import Analysis, Outcome, finite, series
+from dissensus.analyses.outcome import Analysis, LongAnalysis, Outcome, Tell, finite, series
 from dissensus.analyses.subject import Subject, at_most, features_of, held_out_in_both, in_all, placed
 from dissensus.geometry import EIGENVALUES, TRACES, Estimate, Hessian
 from dissensus.ledger import Ledger
@@ -78,16 +80,18 @@ def gradient_variance(
     return Spec("measure", settings, {"of": (of,)})
 
 
-def _hessian(spec: Spec, ledger: Ledger) -> Outcome:
+def _hessian(spec: Spec, ledger: Ledger, tell: Tell) -> Outcome:
     asked, subject = spec.settings, Subject.of(spec.inputs["of"][0], ledger, spec.settings["checkpoint"])
     whole, people = subject.stage.held_out, subject.stage.data.people
     of_slice = {"full": whole, "high": whole[metrics.high_disagreement(people[whole])]}
     scores: Json = {}
     facts: Json = {"checkpoint": subject.checkpoint, "items": {"evaluation": len(whole)}, "estimates": {}}
-    for name in asked["slices"]:
+    most = len(asked["eigenvalues"]) * asked["most_products"] + len(asked["traces"]) * asked["most_probes"]
+    for number, name in enumerate(asked["slices"]):
         rows = at_most(of_slice[name], asked["items"], subject.seed)
         matrix = Hessian(subject.model, subject.stage.x(rows), people[rows], micro_batch=asked["micro_batch"])
-        found = _estimates(matrix, asked, subject.seed)
+        told = partial(_told, tell, number * most, most * len(asked["slices"]))
+        found = _estimates(matrix, asked, subject.seed, told)
         for quantity, methods in (("lambda_max", asked["eigenvalues"]), ("trace", asked["traces"])):
             for place, method in enumerate(methods):
                 key = f"{quantity}_{name}" if place == 0 else f"{quantity}_{name}_{method}"
@@ -101,15 +105,24 @@ def _hessian(spec: Spec, ledger: Ledger) -> Outcome:
     return scores, facts, {}
 
 
-def _estimates(matrix: Hessian, asked: Json, seed: int) -> dict[str, Estimate]:
-    found = {}
+def _estimates(matrix: Hessian, asked: Json, seed: int, told: Callable[[int, Estimate], None]) -> dict[str, Estimate]:
+    """By the name of the estimator; `told` of every product, after those that the estimators before may have taken."""
+    found, before = {}, 0
     for method in asked["eigenvalues"]:
         tolerance, most = asked["eigenvalue_tolerance"], asked["most_products"]
-        found[method] = EIGENVALUES[method](matrix, seed=seed, tolerance=tolerance, most=most)
+        progress = partial(told, before)
+        found[method] = EIGENVALUES[method](matrix, seed=seed, tolerance=tolerance, most=most, progress=progress)
+        before += most
     for method in asked["traces"]:
         tolerance, most = asked["trace_tolerance"], asked["most_probes"]
-        found[method] = TRACES[method](matrix, seed=seed, tolerance=tolerance, most=most)
+        progress = partial(told, before)
+        found[method] = TRACES[method](matrix, seed=seed, tolerance=tolerance, most=most, progress=progress)
+        before += most
     return found
+
+
+def _told(tell: Tell, start: int, of: int, before: int, estimate: Estimate) -> None:
+    tell(start + before + estimate.products, of)
 
 
 def _barrier(spec: Spec, ledger: Ledger) -> Outcome:
@@ -171,4 +184,5 @@ def _gradient_variance(spec: Spec, ledger: Ledger) -> Outcome:
     return scores, facts, {}
 
 
-ANALYSES: dict[str, Analysis] = {"hessian": _hessian, "barrier": _barrier, "gradient_variance": _gradient_variance}
+ANALYSES: dict[str, Analysis] = {"barrier": _barrier, "gradient_variance": _gradient_variance}
+LONG: dict[str, LongAnalysis] = {"hessian": _hessian}

@@ -13,6 +13,12 @@ Outcome = tuple[Json, Json, dict[str, Arrays]]
 
 Analysis = Callable[[Spec, Ledger], Outcome]
 
+Tell = Callable[[int, int], None]
+"""Told how much of the work is done, and of how much at most. It may raise, to end the work."""
+
+LongAnalysis = Callable[[Spec, Ledger, Tell], Outcome]
+"""One that takes minutes."""
+
 
 def finite(value: float | None) -> float | None:
     """A number that JSON can hold: None where it is NaN or infinite."""

@@ -108,7 +108,7 @@ class _UnderWay:
 
 
 def _alone(spec: Spec, ledger: Ledger, execution: Execution, under_way: _UnderWay, stop: Stop) -> None:
-    def progress(epoch: int, epochs: int, loss: float) -> None:
+    def progress(epoch: int, epochs: int, loss: float | None) -> None:
         under_way.goes_on(Event("epoch", spec.id, epoch, epochs, loss))
 
     under_way.ends(_ending(spec.id, lambda: execute(spec, ledger, execution, progress, stop)))
