@@ -51,6 +51,7 @@ CANDIDATES = {
     "averaged, distorted, weight decay 1e-3": replace(
         PLAIN, averaging=Ema(3.0), augment=DISTORTED, optimiser=HELD_BACK["optimiser"]
     ),
+    "quality, distorted": replace(QUALITY, augment=DISTORTED),
 }
 """Add one here to try it."""
 

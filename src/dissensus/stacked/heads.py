@@ -116,9 +116,9 @@ class Heads:
             for start in range(places[0], places[-1] + 1, self._together):
                 members = slice(start, min(start + self._together, places[-1] + 1))
                 first = self._first_gradient[: members.stop - members.start]
-                others = [[p[members] for p in part] for part in (self.parameters, self.gradients, *self.states)]
-                others[1].insert(0, first)
-                updates.append(Update(deck, members, first.flatten(0, 1), self._move(rule, rate, others)))
+                parts = [[p[members] for p in part] for part in (self.parameters, self.gradients, *self.states)]
+                parts[1].insert(0, first)
+                updates.append(Update(deck, members, first.flatten(0, 1), self._move(rule, rate, parts)))
         return updates
 
     def _move(self, rule: OptimiserRule, rate: float, parts: list[list[Tensor]]) -> Callable[[], object]:
