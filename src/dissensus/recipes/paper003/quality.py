@@ -65,7 +65,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
         scale=scale,
         columns=("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman"),
         notes=(
-            "The quality setting averages its weights over the last steps, the laptop setting does not. No test-time "
+            "Both settings average their weights over the last epochs (a memory of 5, and of 3). No test-time "
             "trick is in the table; a flip is shown apart.",
         ),
         printed=printed("table2", {"": TITLE}),
