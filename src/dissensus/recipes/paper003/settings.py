@@ -106,8 +106,8 @@ FULL_SWEEP = ("Soft", "SLS", "Multipass", "Deterministic", SHRUNK)
 
 LAPTOP_NOTES = (
     "Laptop scale: the small network `speedy` with its own schedule, stronger augmentation and averaged weights in "
-    "place of ResNet-18 for 200 epochs, at about 1/150 of the FLOPs, and fewer seeds. Compare rows with rows; the paper's "
-    "values stand beside for orientation.",
+    "place of ResNet-18 for 200 epochs, at about 1/150 of the FLOPs, and fewer seeds. Compare rows with rows; the "
+    "paper's values stand beside for orientation.",
     "The best epoch is chosen on the evaluation split itself, as the paper prints it; the last epoch is not chosen.",
 )
 
