@@ -80,12 +80,15 @@ def test_runs_that_differ_in_their_epochs_alone_are_in_one_company():
     assert apart <= 1  # where the cut goes
 
 
-def test_a_spec_that_waits_for_another_is_computed_alone():
-    first, *others = plan(3)
-    waiting = Spec("train", {"seed": 9, "epochs": 1}, {"teacher": (first.id,)})
-    together = companies([first, *others, waiting], lambda spec: "all")
-    assert waiting.id not in together
-    assert {spec.id for spec in together[first.id]} == {spec.id for spec in (first, *others)}
+def test_specs_that_wait_are_together_with_those_alone_that_wait_for_the_same():
+    first, second, *others = plan(4)
+    for_first = [Spec("train", {"seed": seed, "epochs": 1}, {"chosen": (first.id,)}) for seed in (8, 9)]
+    for_second = Spec("train", {"seed": 9, "epochs": 1}, {"chosen": (second.id,)})
+    free = (first, second, *others)
+    together = companies([*free, *for_first, for_second], lambda spec: "all")
+    assert {spec.id for spec in together[first.id]} == {spec.id for spec in free}
+    assert {spec.id for spec in together[for_first[0].id]} == {spec.id for spec in for_first}
+    assert for_second.id not in together
 
 
 def test_nothing_is_stacked_where_another_device_is_asked_for(specs):

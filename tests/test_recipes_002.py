@@ -141,6 +141,7 @@ def test_a_chosen_run_has_the_settings_of_the_winner_which_has_the_lowest_loss_i
         assert run.facts["epochs"] <= candidates[winner]["epochs"]
         assert {candidates[one]["seed"] for one in reached} == {0}
         assert min(ledger.read(winner).curve["validation_loss"]) == reached[winner]
+        assert run.provenance["stacked"] == len(SIZES["smoke"].seeds), "seeds of one choice are computed together"
 
 
 def test_a_shorter_run_of_the_grid_has_the_bits_of_the_longer_ones_beginning(world):

@@ -43,13 +43,13 @@ def companies(specs: Sequence[Spec], key: Key) -> dict[str, tuple[Spec, ...]]:
     """By id, with whom a spec is computed, itself included; specs that are computed alone are not in it.
 
     Those of one key are cut into parts of about equal size. Specs that differ in their epochs alone are never parted: the
-    shorter run is the beginning of the longer, and has its very bits. A spec that waits for others is computed alone: its
-    company would wait too.
+    shorter run is the beginning of the longer, and has its very bits. A spec that waits for others is in the company of
+    those alone that wait for the same: nobody else should wait for its sake.
     """
     of_one_key: dict[Hashable, list[Spec]] = {}
     for spec in specs:
-        if not spec.needs and (found := key(spec)) is not None:
-            of_one_key.setdefault(found, []).append(spec)
+        if (found := key(spec)) is not None:
+            of_one_key.setdefault((found, spec.needs), []).append(spec)
     together: dict[str, tuple[Spec, ...]] = {}
     for members in of_one_key.values():
         families: dict[str, list[Spec]] = {}
