@@ -24,7 +24,7 @@ from dissensus.datasets.images import CropFlip, Cutout, InTurn
 from dissensus.delivery import Sampled
 from dissensus.ledger import Ledger
 from dissensus.optim import Ema, Sgd
-from dissensus.recipes.speedy import LAPTOP, QUALITY
+from dissensus.recipes.speedy import AUGMENT, LAPTOP, QUALITY
 from dissensus.runner import Execution, execute
 from dissensus.targets import Majority
 
@@ -44,6 +44,7 @@ CANDIDATES = {
     "averaged, cutout 8, weight decay 1e-3": replace(DECAYED, augment=InTurn((CROPPED, Cutout(8)))),
     "averaged, distorted, weight decay 1e-3": LAPTOP,
     "quality, distorted": QUALITY,
+    "quality, distorted, cutout 8": replace(QUALITY, augment=InTurn((*AUGMENT.parts, Cutout(8)))),
 }
 """Add one here to try it."""
 
