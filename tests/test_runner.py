@@ -125,6 +125,17 @@ def test_the_winner_of_a_grid_is_the_run_with_the_lowest_column(ledger):
         execute(analyses.lowest(grid), ledger)
 
 
+def test_rounding_does_not_choose_between_runs_that_are_the_same_but_for_it(ledger):
+    first = execute(SMALL.spec(DATA, 0), ledger)
+    least = min(first.curve["train_loss"])
+    specs = {by: replace(SMALL, epochs=SMALL.epochs + 1).spec(DATA, seed) for seed, by in ((7, 1e-9), (8, 1e-3))}
+    for by, spec in specs.items():
+        ledger.publish(replace(first, spec=spec, curve={"train_loss": [least * (1 - by)]}), {}, {})
+    a_tie = execute(analyses.lowest((first.id, specs[1e-9].id), "train_loss"), ledger)
+    better = execute(analyses.lowest((first.id, specs[1e-3].id), "train_loss"), ledger)
+    assert (a_tie.facts["winner"], better.facts["winner"]) == (first.id, specs[1e-3].id)
+
+
 def test_data_that_changed_since_the_plan_are_refused(tmp_path):
     spec = SMALL.spec(DATA, 0)
     spec.settings["data"]["digest"] = "0" * 16

@@ -32,9 +32,13 @@ def ensemble(of: tuple[str, ...]) -> Spec:
     return Spec("relate", {"name": "ensemble"}, {"of": of})
 
 
-def lowest(of: tuple[str, ...], column: str = "validation_loss") -> Spec:
-    """Select: the run of a grid whose curve reaches the lowest value of a column; ties to the first named."""
-    return Spec("select", {"name": "lowest", "column": column}, {"of": of})
+def lowest(of: tuple[str, ...], column: str = "validation_loss", tolerance: float = 1e-5) -> Spec:
+    """Select: the run of a grid whose curve reaches the lowest value of a column; ties to the first named.
+
+    What is above the lowest by no more than `tolerance`, relative to it, is a tie: runs that differ in a schedule which
+    never acted are the same but for rounding, and rounding should not choose between them.
+    """
+    return Spec("select", {"name": "lowest", "column": column, "tolerance": tolerance}, {"of": of})
 
 
 def _evaluation(spec: Spec, ledger: Ledger) -> Outcome:
@@ -66,7 +70,8 @@ def _mean_of(logits: list[Tensor]) -> Predictions:
 def _lowest(spec: Spec, ledger: Ledger) -> Outcome:
     column, candidates = spec.settings["column"], spec.inputs["of"]
     reached = [_lowest_of(ledger.read(run_id), column) for run_id in candidates]
-    winner = int(np.argmin(reached))
+    tied = min(reached) + spec.settings["tolerance"] * abs(min(reached))
+    winner = next(place for place, value in enumerate(reached) if value <= tied)
     facts = {"winner": candidates[winner], "column": column, "reached": dict(zip(candidates, reached, strict=True))}
     return {}, facts, {}
 
