@@ -20,7 +20,7 @@ from dissensus.stacked.members import Member
 STACK_BYTES = 12 * 2**20
 """Weights and optimiser states that one thread goes through at every step: what stays in cache.
 
-Measured on two cores with 32 MiB of shared cache: with half of it, or twice as much, a step takes 10 to 20% longer.
+On two cores with 32 MiB of shared cache, much less or much more made a step 10 to 20% longer.
 """
 
 

@@ -1,7 +1,7 @@
 """Tasks side by side: each worker a process forked from this one, or a thread where there is no forking.
 
-A step is some thirty short calls, and threads of one interpreter wait for each other between them: two processes do the
-work of two threads in 0.85 of the time. A forked process has the members, with whatever functions they hold, without a
+A step is some thirty short calls, and threads of one interpreter wait for each other between them, which processes do
+not. A forked process has the members, with whatever functions they hold, without a
 copy; it computes on one thread, on which forking is safe (the way of PyTorch's DataLoader).
 """
 
