@@ -76,6 +76,25 @@ def test_a_table_has_means_p_values_and_the_papers_number_beside(publish, ledger
     assert [float(line["value"]) for line in lines if line["statistic"] == "mean"] == [2.0, fmean([1.5, 2.6, 3.7])]
 
 
+def test_other_statistics_that_the_paper_prints_stand_beside_ours(publish, ledger, tmp_path):
+    runs = groups(publish, a=[1.0, 2.0, 3.5], b=[0.5, 1.0, 1.5])
+    exhibit = Exhibit("T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), baseline="a")
+    told = {"v:lowest": 0.25, "v:highest": 0.75, "v:below": 35.7, "v:p": 0.031, "w:lowest": 9.0}
+    printed = tuple(Printed("T", "b", column, value, None, 3, "paper, §5") for column, value in told.items())
+    html, text, _ = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
+    p, gap = stats.wilcoxon([0.5, 1.0, 1.5], [1.0, 2.0, 3.5]).p, [0.5, 1.0, 2.0]
+    for line in (
+        f"p {p:.2g}, Holm {p:.2g}, paper p 0.031",
+        "lowest 0.500, paper 0.25",
+        "highest 1.500, paper 0.75",
+        f"below a by {fmean(gap):.3f} ± {stdev(gap):.3f}, paper 35.7",
+    ):
+        assert line in text
+        assert line in html
+    apart = text.partition("## Printed, without a cell of ours")[2].splitlines()
+    assert [line for line in apart if line.startswith("- T, b")] == ["- T, b, w:lowest: 9 (paper, §5)"]
+
+
 @pytest.mark.parametrize("show", ["dots", "lines"])
 def test_every_series_and_panel_is_drawn(show, publish, ledger, tmp_path):
     cells = {

@@ -13,6 +13,7 @@ from dissensus.ledger import Ledger
 from dissensus.report.drawing import Path, bars, dot_rows, lines
 from dissensus.report.figures import Figure
 from dissensus.report.svg import Style
+from dissensus.report.tables import Comparison
 from dissensus.report.wording import mean_sd, paper_value, probability, title
 from dissensus.runs import Run
 
@@ -86,8 +87,19 @@ def _shown(
     )
 
 
+def unplaced(manifest: Manifest, tables: Iterable[Comparison], exhibits: Iterable[Shown]) -> list[Printed]:
+    """Printed numbers that have no cell to stand beside: reports list them, so that none is lost in silence."""
+    placed = {id(one) for table in tables for one in table.printed.values()}
+    placed |= {id(one) for exhibit in exhibits for one in exhibit.printed}
+    return [one for one in manifest.printed if id(one) not in placed]
+
+
 Beside = Mapping[tuple[str, str, str], Printed]
-"""(series, point, last part of a value's path) -> what the paper prints there"""
+"""(series, point, last part of a value's path) -> what the paper prints there
+
+A paper may print another statistic than the mean: `v:p` is the p of the test against the baseline, `v:lowest` and
+`v:highest` are over the runs, `v:below` is how far the row lies below the baseline, in the mean of pairs.
+"""
 
 
 def _beside(exhibit: Exhibit, printed: Sequence[Printed]) -> Beside:
@@ -100,7 +112,7 @@ def _beside(exhibit: Exhibit, printed: Sequence[Printed]) -> Beside:
             found.update(
                 ((series, point, one.column), one)
                 for one in printed
-                if (one.panel, one.row) == (place, series) and one.column in leaves
+                if (one.panel, one.row) == (place, series) and one.column.partition(":")[0] in leaves
             )
     return found
 
@@ -126,7 +138,7 @@ Drawn = tuple[Figure | None, Grid | None, list[Number]]
 
 def _table(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
     points = list(dict.fromkeys(point for row in cells.values() for point in row))
-    tested = _p_values(exhibit, cells)
+    tested = _p_values(exhibit, cells, beside)
     names = _names(exhibit)
     head = ("", *(f"{point}: {name}" if len(points) > 1 else name for point in points for name in names))
     rows, numbers = [], list[Number]()
@@ -140,15 +152,38 @@ def _table(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Styl
                     continue
                 values = numbers_of(row.get(point, ()), path)
                 numbers += _numbers(series, point, path, values)
-                texts.append(_cell(values, printed, tested.get((series, point, path), "")))
+                base = numbers_of(cells.get(exhibit.baseline, {}).get(point, ()), path)
+                told = (tested.get((series, point, path), ""), *_paper(printed))
+                more = _statistics(values, base, exhibit.baseline, beside, (series, point, _leaf(path)))
+                texts.append((_mean(values), *filter(None, told), *more))
         rows.append(tuple(texts))
     return None, Grid(head, tuple(rows)), numbers
 
 
-def _cell(values: Sequence[float | None], printed: Printed | None, p: str = "") -> tuple[str, ...]:
+def _mean(values: Sequence[float | None]) -> str:
     present = [value for value in values if value is not None]
-    text = spoken(present) if present else "–"
-    return (text, *((p,) if p else ()), *_paper(printed))
+    return spoken(present) if present else "–"
+
+
+def _statistics(
+    values: Sequence[float | None],
+    base: Sequence[float | None],
+    baseline: str,
+    beside: Beside,
+    cell: tuple[str, str, str],
+) -> Iterator[str]:
+    """Those that the paper prints of a cell beside its mean, ours first."""
+    present = [value for value in values if value is not None]
+    below = [b - a for a, b in zip(values, base, strict=False) if a is not None and b is not None]
+    series, point, leaf = cell
+    for statistic, words, ours in (
+        ("lowest", "lowest", [min(present)] if present else []),
+        ("highest", "highest", [max(present)] if present else []),
+        ("below", f"below {baseline} by", below),
+    ):
+        printed = beside.get((series, point, f"{leaf}:{statistic}"))
+        if printed is not None:
+            yield f"{words} {_mean(ours)}, {_paper(printed)[0]}"
 
 
 def _paper(printed: Printed | None) -> tuple[str, ...]:
@@ -173,7 +208,7 @@ def spoken(values: Sequence[float]) -> str:
     return mean_sd(told.mean, told.sd)
 
 
-def _p_values(exhibit: Exhibit, cells: Runs) -> dict[tuple[str, str, str], str]:
+def _p_values(exhibit: Exhibit, cells: Runs, beside: Beside) -> dict[tuple[str, str, str], str]:
     """Exact Wilcoxon tests against the baseline, in pairs, as 003 tests; Holm over all that are tested here."""
     raw = {}
     for series, row in cells.items() if exhibit.baseline else ():
@@ -186,7 +221,11 @@ def _p_values(exhibit: Exhibit, cells: Runs) -> dict[tuple[str, str, str], str]:
                     test = stats.wilcoxon(*zip(*pairs, strict=True), alternative=exhibit.alternative)
                     raw[series, point, path] = test.p
     holm = dict(zip(raw, stats.holm(list(raw.values())), strict=True))
-    return {key: f"p {probability(p)}, Holm {probability(holm[key])}" for key, p in raw.items()}
+    told = {key: f"p {probability(p)}, Holm {probability(holm[key])}" for key, p in raw.items()}
+    for series, point, path in raw:
+        for printed in _paper(beside.get((series, point, f"{_leaf(path)}:p"))):
+            told[series, point, path] += f", {printed.replace('paper', 'paper p')}"
+    return told
 
 
 def _dots(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dissensus.experiment import Manifest
+from dissensus.experiment import Manifest, Printed
 from dissensus.report.answer import NOT_EVIDENCE, answer
 from dissensus.report.claims import Judged
-from dissensus.report.exhibits import Shown
+from dissensus.report.exhibits import Shown, unplaced
 from dissensus.report.figures import Panel
 from dissensus.report.setup import Setup
 from dissensus.report.tables import Block, Cell, Comparison, Limit, Line
@@ -50,6 +50,8 @@ def text(
             parts += [f"### {capital(block.name)}", _table(table, block), escaped(block.note)]
     for one in exhibits:
         parts += _exhibit(one)
+    if apart := unplaced(manifest, tables, exhibits):
+        parts += ["## Printed, without a cell of ours", "\n".join(map(_apart, apart))]
     if tables:
         parts += ["## How to read this", *_notes(tables)]
     parts += ["## Set-up", _list(done.common), _rows(done)]
@@ -78,6 +80,11 @@ def _exhibit(one: Shown) -> list[str]:
         rows = [tuple((name,) for name in one.grid.head), ruler, *one.grid.rows]
         parts.append("\n".join("| " + " | ".join("<br>".join(map(escaped, cell)) for cell in row) + " |" for row in rows))
     return parts
+
+
+def _apart(one: Printed) -> str:
+    where = escaped(", ".join(filter(None, (one.panel, one.row, title(one.column)))))
+    return f"- {where}: {paper_value(one)} ({escaped(one.source)})"
 
 
 def _claim(one: Judged) -> str:

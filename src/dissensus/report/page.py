@@ -14,11 +14,11 @@ from dissensus.report.answer import NOT_EVIDENCE, Answer, answer
 from dissensus.report.claims import Judged
 from dissensus.report.curves import curves
 from dissensus.report.dots import dots
-from dissensus.report.exhibits import Shown
+from dissensus.report.exhibits import Shown, unplaced
 from dissensus.report.figures import Figure
 from dissensus.report.gallery import Gallery, gallery
 from dissensus.report.setup import Setup, classes_of
-from dissensus.report.tables import LEVEL, Comparison, unplaced
+from dissensus.report.tables import LEVEL, Comparison
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def html(
         seeds_note=wording.FINISHED_NOTE,
         limits={limit.label: limit.meaning for table in tables for limit in table.limits},
         glossary=_glossary(tables),
-        unplaced=unplaced(manifest, _placed(tables, exhibits)),
+        unplaced=unplaced(manifest, tables, exhibits),
         sources=_sources(manifest.printed),
     )
 
@@ -95,11 +95,6 @@ def _chapter(table: Comparison, ledger: Ledger) -> Chapter:
 def _glossary(tables: Sequence[Comparison]) -> list[str]:
     shown = dict.fromkeys(name for table in tables for name in table.columns)
     return [name for name in (*shown, *(() if "smooth_ece" in shown else ("smooth_ece",))) if wording.about(name)]
-
-
-def _placed(tables: Sequence[Comparison], exhibits: Sequence[Shown]) -> list[Printed]:
-    beside = [one for table in tables for one in table.printed.values()]
-    return beside + [one for exhibit in exhibits for one in exhibit.printed]
 
 
 def _sources(printed: Sequence[Printed]) -> list[str]:

@@ -5,7 +5,7 @@ Everything the page, the Markdown and the CSV say is read from here, so they can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import fmean
@@ -190,12 +190,6 @@ def comparisons(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style])
     """Every table of the manifest, from the runs that are finished."""
     numbered = enumerate(manifest.tables, start=1)
     return tuple(_comparison(manifest, table, f"t{number}", styles, ledger) for number, table in numbered)
-
-
-def unplaced(manifest: Manifest, placed_ones: Iterable[Printed]) -> list[Printed]:
-    """Printed numbers that have no cell to stand beside: the page lists them, so that none is lost in silence."""
-    placed = set(map(id, placed_ones))
-    return [one for one in manifest.printed if id(one) not in placed]
 
 
 def _comparison(manifest: Manifest, table: Table, anchor: str, styles: Mapping[str, Style], ledger: Ledger) -> Comparison:

@@ -181,6 +181,7 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment:
         (NLL, "best.raw.soft_nll", "last.raw.accuracy"),
         names=("soft NLL, last epoch", "soft NLL, best epoch", "accuracy"),
         baseline="SLS",
+        note=f"A run has {run.base.epochs} epochs: labels that are held as long or longer are drawn once and stay.",
     )
     claim = Claim(
         "(c) The staler the labels, the worse, monotonically.", "rising", rows, (NLL,), source="003, §5.1 and Figure 4"
@@ -239,7 +240,14 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment:
         (curve, table),
         run.main,
         (claim,),
-        printed("figure7", {"": "Spearman correlation with vote entropy"}),
+        printed(
+            "figure7",
+            {"": "Spearman correlation with vote entropy"},
+            {
+                "spearman_trained_min": "spearman_trained:lowest",
+                "spearman_trained_max": "spearman_trained:highest",
+            },
+        ),
     )
 
 
@@ -275,7 +283,11 @@ def figure8(scale: str, seeds: Seeds | None = None) -> Experiment:
         "After how many epochs is each delivery near its best?",
         (curve, dots),
         run.main,
-        beside=printed("figure8", {"": "Epochs to near the best"}),
+        beside=printed(
+            "figure8",
+            {"": "Epochs to near the best"},
+            {"epochs_to_95_earlier": "epochs_to_near_best:below", "best_epoch_earlier": "best_epoch:below"},
+        ),
     )
 
 
