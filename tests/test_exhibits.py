@@ -30,9 +30,10 @@ def ledger(tmp_path):
 
 @pytest.fixture
 def publish(ledger):
-    def of(name, seed, scores=None, facts=None, curve=None):
-        split = {"name": "holdout", "fraction": 0.2, "fixed": 0}
-        spec = Spec("measure", {"name": name, "seed": seed, "split": split})
+    def of(name, seed, scores=None, facts=None, curve=None, *, kind="train", fixed=0, made_from=()):
+        split = {"name": "holdout", "fraction": 0.2, "fixed": fixed}
+        settings = {"name": name, "seed": seed} | ({"split": split} if kind == "train" else {})
+        spec = Spec(kind, settings, {"of": made_from} if made_from else {})
         ledger.publish(Run(spec, scores or {}, curve or {}, facts or {}, {"torch": "2"}), {}, {})
         return spec.id
 
@@ -65,7 +66,10 @@ def test_a_table_has_means_p_values_and_the_papers_number_beside(publish, ledger
     printed = (Printed("T", "b", "v", 2.25, 0.5, 3, "paper, Table 1"), Printed("T", "c", "v", 9.0, None, 3, "paper"))
     html, text, lines = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
     p = stats.wilcoxon([1.5, 2.6, 3.7], [1, 2, 3]).p
-    assert f"| b | 2.600 ± {stdev([1.5, 2.6, 3.7]):.3f}<br>p {p:.2g}, Holm {p:.2g}<br>paper 2.25 ± 0.5 |" in text
+    t = stats.paired_t([1.5, 2.6, 3.7], [1, 2, 3]).p
+    cell = f"2.600 ± {stdev([1.5, 2.6, 3.7]):.3f}<br>p {p:.2g}, Holm {p:.2g}, t {t:.2g}<br>paper 2.25 ± 0.5"
+    assert f"| b | {cell} |" in text
+    assert "p of the paired t test, not corrected" in text
     assert "paper 2.25 ± 0.5" in html
     assert "Printed, without a cell of ours" in html
     assert {line["value"] for line in lines if line["row"] == "b" and line["statistic"] == "value"} == {
@@ -83,8 +87,9 @@ def test_other_statistics_that_the_paper_prints_stand_beside_ours(publish, ledge
     printed = tuple(Printed("T", "b", column, value, None, 3, "paper, §5") for column, value in told.items())
     html, text, _ = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
     p, gap = stats.wilcoxon([0.5, 1.0, 1.5], [1.0, 2.0, 3.5]).p, [0.5, 1.0, 2.0]
+    t = stats.paired_t([0.5, 1.0, 1.5], [1.0, 2.0, 3.5]).p
     for line in (
-        f"p {p:.2g}, Holm {p:.2g}, paper p 0.031",
+        f"p {p:.2g}, Holm {p:.2g}, t {t:.2g}, paper p 0.031",
         "lowest 0.500, paper 0.25",
         "highest 1.500, paper 0.75",
         f"below a by {fmean(gap):.3f} ± {stdev(gap):.3f}, paper 35.7",
@@ -125,6 +130,16 @@ def test_a_curve_is_the_mean_where_every_run_has_it(publish, ledger, tmp_path):
     exhibit = Exhibit("F", "curves", {"a": {"": ids}}, ("facts.x", "facts.y"), names=("y",))
     _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
     assert [(line["seed"], line["value"]) for line in lines] == [("0", "2.0"), ("1", "3.0")]
+
+
+def test_a_place_that_a_run_has_nothing_for_is_the_mean_of_the_others(publish, ledger, tmp_path):
+    ids = (
+        publish("a", 0, facts={"x": [0.0, 1.0, 2.0], "y": [5.0, 1.0, 3.0]}),
+        publish("a", 1, facts={"x": [None, 1.0, 4.0], "y": [None, 2.0, 9.0]}),
+    )
+    exhibit = Exhibit("F", "curves", {"a": {"": ids}}, ("facts.x", "facts.y"), names=("y",))
+    _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    assert [(line["seed"], line["value"]) for line in lines] == [("0", "5.0"), ("1", "1.5"), ("3", "6.0")]
 
 
 def test_without_a_path_for_x_a_curve_counts_from_one(publish, ledger, tmp_path):
@@ -174,15 +189,18 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
         ("lower", {"a": LOW[:1], "b": HIGH[:1]}, "not shown"),
         ("not_higher", {"a": LOW, "b": NOISE}, "holds"),
         ("not_higher", {"a": HIGH, "b": LOW}, "does not hold"),
+        ("not_higher", {"a": NOISE[::-1], "b": [1.0, 1.2, 1.0, 1.05]}, "not shown"),
         ("alike", {"a": LOW, "b": NOISE, "c": NOISE[::-1]}, "holds"),
         ("alike", {"a": LOW, "b": NOISE, "c": HIGH}, "does not hold"),
+        ("alike", {"a": [0.0, 3.0, 0.0, 3.1], "b": LOW, "c": HIGH}, "does not hold"),  # b and c, though neither from a
         ("above", {"a": HIGH}, "holds"),
         ("above", {"a": LOW}, "does not hold"),
         ("above", {"a": [1.0, 3.0]}, "holds"),
         ("below", {"a": LOW, "b": NOISE}, "holds"),
         ("below", {"a": LOW, "b": HIGH}, "does not hold"),
-        ("rising", {"a": LOW, "b": NOISE, "c": HIGH}, "holds"),
+        ("rising", {"a": LOW, "b": [1.1, 1.0, 1.4, 1.2], "c": HIGH}, "holds"),
         ("rising", {"a": LOW, "b": HIGH, "c": NOISE}, "does not hold"),
+        ("rising", {"a": LOW, "b": LOW, "c": HIGH}, "does not hold"),
     ],
 )
 def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, ledger):
@@ -198,6 +216,31 @@ def test_pairs_are_by_place_and_an_unfinished_partner_leaves_its_pair_out(publis
     assert one.word == "holds"
     assert "3 pairs" in one.why
     assert "99" not in one.why
+
+
+def test_what_is_measured_in_runs_is_tested_as_their_splits_ask(publish, ledger, tmp_path):
+    first, second = [100.0, 120.0, 150.0], [120.0, 160.0, 180.0]  # shown by a plain t test, not by the corrected one
+    runs = {}
+    for name, values in (("a", first), ("b", second)):
+        sizes = {"items": {"train": 8000, "evaluation": 2000}}
+        behind = [publish(name, seed, facts=sizes, fixed=None) for seed in range(3)]
+        runs[name] = tuple(
+            publish("sharp", seed, {"v": value}, {"items": {"slice": 50}}, kind="measure", made_from=(behind[seed],))
+            for seed, value in enumerate(values)
+        )
+    exhibit = Exhibit("T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), baseline="b")
+    manifest = replace(EMPTY, exhibits=(exhibit,), claims=(Claim("c", "lower", runs, ("v",)),))
+    (one,) = judged(manifest, ledger)
+    assert stats.paired_t(first, second).high < 0
+    assert one.word == "not shown"
+    html, text, _ = written(manifest, ledger, tmp_path)
+    corrected = stats.corrected_t(first, second, test_to_train=0.25).p
+    assert f"t {corrected:.2g}" in text
+    for page in (html, text):
+        assert "Nadeau and Bengio" in page
+        assert "How finished runs were looked at" in page
+        assert "slice: 50 items" in page
+        assert "holdout" in page
 
 
 def test_what_remains_of_a_gap_is_a_share(publish, ledger):

@@ -99,7 +99,7 @@ class Exhibit:
     the points, which are numbers), `curves` (lists in the records, `values` being pairs of x and y), `bars` (named
     distributions). `values` are paths in a run's record, `lambda_max` or `last.raw.soft_nll` in its scores, or
     `facts.…` or `curve.…`; `names` are what readers see in their place. With a `baseline` the other rows are tested
-    against it, in pairs by exact Wilcoxon tests; `less` is one-sided: that the row is below.
+    against it, in pairs, by exact Wilcoxon and t tests; `less` is one-sided: that the row is below.
     """
 
     title: str
@@ -120,10 +120,10 @@ Test = Literal["lower", "not_higher", "alike", "above", "below", "rising", "rema
 class Claim:
     """A finding of a paper, in our words, and the groups of runs that decide here whether it holds.
 
-    `lower`: the first group's value is below the second's. `not_higher`: not shown to be above it. `alike`: no group
-    can be told from the first. `above`, `below`: every group's mean is on that side of `threshold`. `rising`: the means
-    never fall from group to group. `remaining`: no verdict, but the share of the gap between two groups by `values[0]`
-    that is left by `values[1]`.
+    `lower`: the first group's value is below the second's. `not_higher`: not above it in the mean, nor shown to
+    be. `alike`: no two groups can be told apart. `above`, `below`: every group's mean is on that side of `threshold`.
+    `rising`: the means rise from group to group. `remaining`: no verdict, but the share of the gap between two groups
+    by `values[0]` that is left by `values[1]`.
     """
 
     text: str

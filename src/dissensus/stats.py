@@ -17,6 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from dissensus import random
 from dissensus.errors import InputError
+from dissensus.rounding import without_rounding
 
 Alternative = Literal["two-sided", "less", "greater"]
 Floats = NDArray[np.float64]
@@ -118,10 +119,11 @@ def corrected_t(
 def wilcoxon(first: ArrayLike, second: ArrayLike, *, alternative: Alternative = "two-sided") -> WilcoxonTest:
     """Wilcoxon's signed-rank test, exact with ties and zeros: all 2ⁿ signs of the ranks that occurred are counted.
 
-    Zero differences are dropped before ranking (Wilcoxon's own rule, SciPy's default); tied ones share midranks.
+    Zero differences are dropped before ranking (Wilcoxon's own rule, SciPy's default); tied ones share midranks, and
+    those that rounding alone parts are tied.
     SciPy's "exact" takes the ranks to be 1…n, which ties make false.
     """
-    difference = _differences(first, second)
+    difference = without_rounding(_differences(first, second))
     if len(difference) > MOST_PAIRS:
         raise InputError(
             f"{len(difference)} pairs are too many to count all signs",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.metrics.checks import checked_counts, checked_log_probs, checked_probs, checked_target
+from dissensus.rounding import without_rounding
 
 Kind = Literal["pearson", "spearman"]
 Floats = NDArray[np.float64]
@@ -47,7 +48,7 @@ def entropy_correlation(probs: Tensor, target: Tensor, *, kind: Kind) -> float |
 def correlation(first: Floats, second: Floats, *, kind: Kind) -> float | None:
     """Pearson's correlation of two lists, or Spearman's: Pearson's of their midranks. None where one is constant."""
     if kind == "spearman":
-        first, second = midranks(_without_rounding(first)), midranks(_without_rounding(second))
+        first, second = midranks(without_rounding(first)), midranks(without_rounding(second))
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
     first, second = first - first.mean(), second - second.mean()
@@ -66,13 +67,6 @@ def partial_correlation(first: Floats, second: Floats, given: Floats, *, kind: K
         return None
     left = (1 - one**2) * (1 - other**2)
     return float(np.clip((both - one * other) / math.sqrt(left), -1, 1)) if left > 1e-12 else None
-
-
-def _without_rounding(values: Floats) -> Floats:
-    """Cut to 32 significant bits: equal shares summed in another class order differ in the last bits, and must tie."""
-    mantissa, exponent = np.frexp(values)
-    cut: Floats = np.ldexp(np.round(np.ldexp(mantissa, 32)), exponent - 32)
-    return cut
 
 
 def midranks(values: Floats) -> Floats:

@@ -35,7 +35,7 @@ def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
     """
     styles = looks(manifest)
     tables, exhibits = comparisons(manifest, ledger, styles), shown(manifest, ledger, styles)
-    claims, done = judged(manifest, ledger), setup(tables, exhibits)
+    claims, done = judged(manifest, ledger), setup(tables, exhibits, ledger)
     texts = {
         "report.html": page.html(manifest, tables, exhibits, claims, done, ledger),
         "results.md": markdown.text(manifest, tables, exhibits, claims, done),

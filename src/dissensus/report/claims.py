@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from statistics import fmean
 from typing import Literal
 
 from dissensus import stats
 from dissensus.experiment import Claim, Manifest
 from dissensus.ledger import Ledger
+from dissensus.report.behind import trained
 from dissensus.report.exhibits import numbers_of, spoken
 from dissensus.report.tables import LEVEL, paired_test
 from dissensus.report.wording import counted, p_value, signed, title
@@ -30,6 +31,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class _Group:
+    """`runs` are the training runs that the values are of."""
+
     name: str
     runs: tuple[Run, ...]
     values: tuple[float, ...]
@@ -46,22 +49,27 @@ def judged(manifest: Manifest, ledger: Ledger) -> tuple[Judged, ...]:
 
 def _judged(claim: Claim, ledger: Ledger) -> Judged:
     runs = {name: [ledger.read(run) if run in ledger else None for run in ids] for name, ids in claim.groups.items()}
-    if claim.test == "remaining":
-        return _remaining(claim, runs)
-    (path,) = claim.values
-    numbers = {name: numbers_of(of_group, path) for name, of_group in runs.items()}
-    places = list(range(min(map(len, numbers.values()))))
+    by_value = [{name: numbers_of(of_group, path) for name, of_group in runs.items()} for path in claim.values]
+    every = [values for numbers in by_value for values in numbers.values()]
+    places = list(range(min(map(len, every))))
     if claim.test not in ("above", "below"):  # in pairs: only the places that every group has
-        places = [place for place in places if all(of[place] is not None for of in numbers.values())]
-    groups = []
-    for name, values in numbers.items():
-        kept = [(runs[name][place], values[place]) for place in places if values[place] is not None]
-        groups.append(_Group(name, tuple(r for r, _ in kept if r), tuple(v for _, v in kept if v is not None)))
-    if any(not group.values for group in groups):
+        places = [place for place in places if all(values[place] is not None for values in every)]
+    groups = [[_group(name, runs[name], numbers[name], places, ledger) for name in runs] for numbers in by_value]
+    if any(not group.values for of_value in groups for group in of_value):
         return Judged(claim, "not finished", "The runs that would decide it are not all in the ledger.")
-    if claim.test in ("above", "below"):
-        return _beyond(claim, groups)
-    return {"lower": _lower, "not_higher": _not_higher, "alike": _alike, "rising": _rising}[claim.test](claim, groups)
+    if claim.test == "remaining":
+        return _remaining(claim, *groups)
+    tests = {"lower": _lower, "not_higher": _not_higher, "alike": _alike, "rising": _rising}
+    return tests.get(claim.test, _beyond)(claim, groups[0])
+
+
+def _group(
+    name: str, runs: Sequence[Run | None], values: Sequence[float | None], places: Sequence[int], ledger: Ledger
+) -> _Group:
+    at_places = ((runs[place], values[place]) for place in places)
+    kept = [(run, value) for run, value in at_places if run is not None and value is not None]
+    behind = tuple(one for run, _ in kept for one in trained(run, ledger)[:1])
+    return _Group(name, behind, tuple(value for _, value in kept))
 
 
 def _difference(first: _Group, second: _Group) -> stats.TTest:
@@ -73,9 +81,10 @@ def _between(first: _Group, second: _Group) -> str:
     mean = fmean(first.values) - fmean(second.values)
     if test.low is None or test.high is None:
         return f"{first.said}, {second.said}: {signed(mean)}, and with {counted(len(first.values), 'pair')} no test"
+    below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
-        f"{first.said}, {second.said}: {signed(mean)} ({LEVEL:.0%} interval {signed(test.low)} to {signed(test.high)}, "
-        f"{p_value(test.p)}, {counted(len(first.values), 'pair')}; exact Wilcoxon "
+        f"{first.said}, {second.said}: {signed(mean)}, below in {below} of {counted(len(first.values), 'pair')} "
+        f"({LEVEL:.0%} interval {signed(test.low)} to {signed(test.high)}, {p_value(test.p)}; exact Wilcoxon "
         f"{p_value(stats.wilcoxon(first.values, second.values).p)})"
     )
 
@@ -100,17 +109,19 @@ def _lower(claim: Claim, groups: Sequence[_Group]) -> Judged:
 def _not_higher(claim: Claim, groups: Sequence[_Group]) -> Judged:
     first, second = groups
     test = _difference(first, second)
-    word: Word = "not shown" if test.low is None else "does not hold" if test.low > 0 else "holds"
+    word: Word = "not shown"
+    if test.low is not None:
+        word = "does not hold" if test.low > 0 else "holds" if test.mean_difference <= 0 else "not shown"
     return Judged(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
 
 
 def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
-    first, *others = groups
-    tests = [_difference(other, first) for other in others]
+    pairs = [(later, earlier) for earlier, later in combinations(groups, 2)]
+    tests = [_difference(*pair) for pair in pairs]
     word: Word = "not shown"
     if all(test.low is not None and test.high is not None for test in tests):
         word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
-    why = "; ".join(_between(other, first) for other in others)
+    why = "; ".join(_between(*pair) for pair in pairs)
     caution = " That 0 lies in an interval does not mean that there is no difference." if word == "holds" else ""
     return Judged(claim, word, f"{why}.{caution}")
 
@@ -128,31 +139,27 @@ def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
 
 def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:
     means = [fmean(group.values) for group in groups]
-    rises = all(a <= b for a, b in pairwise(means))
+    rises = all(a < b for a, b in pairwise(means))
     order = ", ".join(group.said for group in groups)
-    each = sum(all(a <= b for a, b in pairwise(of_seed)) for of_seed in zip(*(g.values for g in groups), strict=True))
-    seeds = counted(len(groups[0].values), "seed")
+    each = sum(all(a < b for a, b in pairwise(of_seed)) for of_seed in zip(*(g.values for g in groups), strict=True))
+    first, *others = groups
+    seeds = counted(len(first.values), "seed")
+    above = ", ".join(
+        f"{other.name} in {sum(a < b for a, b in zip(first.values, other.values, strict=True))}" for other in others
+    )
     word: Word = "holds" if rises else "does not hold"
-    return Judged(claim, word, f"{order}; in that order in {each} of {seeds}, each taken alone.")
-
-
-def _remaining(claim: Claim, runs: dict[str, list[Run | None]]) -> Judged:
-    before, after = claim.values
-    (name, first), (other, second) = runs.items()
-    gaps = {}
-    for path in (before, after):
-        pairs = zip(numbers_of(first, path), numbers_of(second, path), strict=False)
-        gaps[path] = [a - b for a, b in pairs if a is not None and b is not None]
-    if not gaps[before] or not gaps[after]:
-        return Judged(claim, "not finished", "The runs that would decide it are not all in the ledger.")
-    shown = stats.paired_t(gaps[before], [0.0] * len(gaps[before]))
-    if shown.low is None or shown.high is None or shown.low <= 0 <= shown.high:
-        return Judged(claim, "not shown", f"{name} minus {other}: {spoken(gaps[before])}, which is no gap to speak of.")
-    share = fmean(gaps[after]) / fmean(gaps[before])
-    metric = title(before.rsplit(".", 1)[-1])
     return Judged(
         claim,
-        "measured",
-        f"{name} minus {other} in {metric}: {spoken(gaps[before])} before, {spoken(gaps[after])} after: {share:.0%} of "
-        f"the gap remains ({counted(len(gaps[before]), 'pair')}).",
+        word,
+        f"{order}; in that order in {each} of {seeds}, each taken alone. Above {first.name}, of {seeds}: {above}.",
     )
+
+
+def _remaining(claim: Claim, before: Sequence[_Group], after: Sequence[_Group]) -> Judged:
+    (first, second), metric = before, title(claim.values[0].rsplit(".", 1)[-1])
+    gap, left = ([a - b for a, b in zip(*(group.values for group in groups), strict=True)] for groups in (before, after))
+    shown, pairs = _difference(first, second), counted(len(gap), "pair")
+    told = f"{first.name} minus {second.name} in {metric}: {spoken(gap)} before, {spoken(left)} after ({pairs})"
+    if shown.low is None or shown.high is None or shown.low <= 0 <= shown.high:
+        return Judged(claim, "not shown", f"{told}: a gap that could be none, so no share of it is told.")
+    return Judged(claim, "measured", f"{told}: {fmean(left) / fmean(gap):.0%} of the gap remains.")

@@ -10,11 +10,12 @@ from typing import Any
 from dissensus import stats
 from dissensus.experiment import Exhibit, Manifest, Printed
 from dissensus.ledger import Ledger
+from dissensus.report.behind import trained
 from dissensus.report.drawing import Path, bars, dot_rows, lines
 from dissensus.report.figures import Figure
 from dissensus.report.svg import Style
-from dissensus.report.tables import Comparison
-from dissensus.report.wording import mean_sd, paper_value, probability, title
+from dissensus.report.tables import Comparison, paired_test, split_is_resampled
+from dissensus.report.wording import how_cells_are_tested, mean_sd, paper_value, probability, title
 from dissensus.runs import Run
 
 Runs = Mapping[str, Mapping[str, tuple[Run | None, ...]]]
@@ -43,7 +44,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Shown:
-    """An exhibit, drawn. `missing` counts runs that are not finished."""
+    """An exhibit, drawn. `missing` counts runs that are not finished; `how_tested` explains p, where there is one."""
 
     anchor: str
     exhibit: Exhibit
@@ -53,6 +54,7 @@ class Shown:
     runs: tuple[Run, ...]
     missing: int
     printed: tuple[Printed, ...]
+    how_tested: str
 
 
 def shown(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style]) -> tuple[Shown, ...]:
@@ -72,8 +74,9 @@ def _shown(
     }
     every = [run for points in cells.values() for runs in points.values() for run in runs]
     beside = _beside(exhibit, printed)
+    tested, how_tested = _tests(exhibit, cells, beside, ledger)
     draw = {"table": _table, "dots": _dots, "lines": _lines, "curves": _curves, "bars": _bars}[exhibit.show]
-    figure, grid, numbers = draw(anchor, exhibit, cells, styles, beside)
+    figure, grid, numbers = draw(anchor, exhibit, cells, _Look(styles, beside, tested))
     finished = {run.id: run for run in every if run is not None}
     return Shown(
         anchor,
@@ -84,6 +87,7 @@ def _shown(
         tuple(finished.values()),
         sum(run is None for run in every),
         tuple(beside.values()),
+        how_tested,
     )
 
 
@@ -134,11 +138,21 @@ def numbers_of(runs: Iterable[Run | None], path: str) -> list[float | None]:
 
 
 Drawn = tuple[Figure | None, Grid | None, list[Number]]
+Tested = Mapping[tuple[str, str, str], str]
+"""(series, point, path) -> the p-values of a cell, in words"""
 
 
-def _table(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
+@dataclass(frozen=True)
+class _Look:
+    """What drawing needs beside the numbers."""
+
+    styles: Mapping[str, Style]
+    beside: Beside
+    tested: Tested
+
+
+def _table(anchor: str, exhibit: Exhibit, cells: Runs, look: _Look) -> Drawn:  # noqa: ARG001
     points = list(dict.fromkeys(point for row in cells.values() for point in row))
-    tested = _p_values(exhibit, cells, beside)
     names = _names(exhibit)
     head = ("", *(f"{point}: {name}" if len(points) > 1 else name for point in points for name in names))
     rows, numbers = [], list[Number]()
@@ -146,15 +160,15 @@ def _table(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Styl
         texts: list[tuple[str, ...]] = [(series,)]
         for point in points:
             for path in exhibit.values:
-                printed = beside.get((series, point, _leaf(path)))
+                printed = look.beside.get((series, point, _leaf(path)))
                 if words := _words(row.get(point, ()), path):
                     texts.append((words, *_paper(printed)))
                     continue
                 values = numbers_of(row.get(point, ()), path)
                 numbers += _numbers(series, point, path, values)
                 base = numbers_of(cells.get(exhibit.baseline, {}).get(point, ()), path)
-                told = (tested.get((series, point, path), ""), *_paper(printed))
-                more = _statistics(values, base, exhibit.baseline, beside, (series, point, _leaf(path)))
+                told = (look.tested.get((series, point, path), ""), *_paper(printed))
+                more = _statistics(values, base, exhibit.baseline, look.beside, (series, point, _leaf(path)))
                 texts.append((_mean(values), *filter(None, told), *more))
         rows.append(tuple(texts))
     return None, Grid(head, tuple(rows)), numbers
@@ -208,45 +222,50 @@ def spoken(values: Sequence[float]) -> str:
     return mean_sd(told.mean, told.sd)
 
 
-def _p_values(exhibit: Exhibit, cells: Runs, beside: Beside) -> dict[tuple[str, str, str], str]:
-    """Exact Wilcoxon tests against the baseline, in pairs, as 003 tests; Holm over all that are tested here."""
-    raw = {}
+def _tests(exhibit: Exhibit, cells: Runs, beside: Beside, ledger: Ledger) -> tuple[Tested, str]:
+    """Against the baseline, in pairs: the exact Wilcoxon test, as 003 tests, and a t test; and how to read them."""
+    ranks, t_tests, resampled = dict[tuple[str, str, str], float](), dict[tuple[str, str, str], str](), False
     for series, row in cells.items() if exhibit.baseline else ():
         for point, runs in row.items():
             for path in exhibit.values:
                 base = numbers_of(cells[exhibit.baseline].get(point, ()), path)
-                both = zip(numbers_of(runs, path), base, strict=False)
-                pairs = [(a, b) for a, b in both if a is not None and b is not None]
-                if series != exhibit.baseline and len(pairs) > 1:
-                    test = stats.wilcoxon(*zip(*pairs, strict=True), alternative=exhibit.alternative)
-                    raw[series, point, path] = test.p
-    holm = dict(zip(raw, stats.holm(list(raw.values())), strict=True))
-    told = {key: f"p {probability(p)}, Holm {probability(holm[key])}" for key, p in raw.items()}
-    for series, point, path in raw:
+                both = zip(numbers_of(runs, path), base, runs, strict=False)
+                pairs = [(a, b, run) for a, b, run in both if a is not None and b is not None and run is not None]
+                if series == exhibit.baseline or len(pairs) < 2:
+                    continue
+                mine, theirs, of = zip(*pairs, strict=True)
+                behind = [one for run in of for one in trained(run, ledger)[:1]]
+                resampled = resampled or split_is_resampled(behind)
+                cell = series, point, path
+                ranks[cell] = stats.wilcoxon(mine, theirs, alternative=exhibit.alternative).p
+                t_tests[cell] = probability(paired_test(mine, theirs, behind, exhibit.alternative).p)
+    holm = dict(zip(ranks, stats.holm(list(ranks.values())), strict=True))
+    told = {cell: f"p {probability(p)}, Holm {probability(holm[cell])}, t {t_tests[cell]}" for cell, p in ranks.items()}
+    for series, point, path in ranks:
         for printed in _paper(beside.get((series, point, f"{_leaf(path)}:p"))):
             told[series, point, path] += f", {printed.replace('paper', 'paper p')}"
-    return told
+    return told, how_cells_are_tested(exhibit.baseline, exhibit.alternative, resampled=resampled) if ranks else ""
 
 
-def _dots(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:
-    _, grid, numbers = _table(anchor, exhibit, cells, styles, beside)
+def _dots(anchor: str, exhibit: Exhibit, cells: Runs, look: _Look) -> Drawn:
+    _, grid, numbers = _table(anchor, exhibit, cells, look)
     panels = []
     for path, name in zip(exhibit.values, _names(exhibit), strict=True):
         rows = []
         for series, row in cells.items():
             for point, runs in row.items():
                 present = [value for value in numbers_of(runs, path) if value is not None]
-                printed = beside.get((series, point, _leaf(path)))
+                printed = look.beside.get((series, point, _leaf(path)))
                 label = series if len(row) == 1 else f"{series}, {point}"
                 if present:
-                    rows.append((label, styles[series], present, None if printed is None else printed.mean))
+                    rows.append((label, look.styles[series], present, None if printed is None else printed.mean))
         if rows:
             panels.append(dot_rows(name, rows))
     return _figure(anchor, exhibit, panels), grid, numbers
 
 
-def _lines(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:
-    _, grid, numbers = _table(anchor, exhibit, cells, styles, beside)
+def _lines(anchor: str, exhibit: Exhibit, cells: Runs, look: _Look) -> Drawn:
+    _, grid, numbers = _table(anchor, exhibit, cells, look)
     panels = []
     for path, name in zip(exhibit.values, _names(exhibit), strict=True):
         paths: dict[str, Path] = {}
@@ -254,11 +273,12 @@ def _lines(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Styl
             at = [(float(point), [v for v in numbers_of(runs, path) if v is not None]) for point, runs in row.items()]
             paths[series] = [(x, fmean(values), stats.mean_sd(values).sd or 0.0) for x, values in at if values]
         if any(paths.values()):
-            panels.append(lines(name, {series: (styles[series], one) for series, one in paths.items()}, exhibit.axes))
+            styled = {series: (look.styles[series], one) for series, one in paths.items()}
+            panels.append(lines(name, styled, exhibit.axes))
     return _figure(anchor, exhibit, panels), grid, numbers
 
 
-def _curves(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
+def _curves(anchor: str, exhibit: Exhibit, cells: Runs, look: _Look) -> Drawn:
     panels, numbers = [], []
     for place, name in enumerate(_names(exhibit)):
         x_path, y_path = exhibit.values[2 * place : 2 * place + 2]
@@ -268,7 +288,7 @@ def _curves(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Sty
                 path = _mean_curve(runs, x_path, y_path)
                 label = series if len(row) == 1 else f"{series}, {point}"
                 if path:
-                    paths[label] = styles[series], path
+                    paths[label] = look.styles[series], path
                     numbers += [Number(series, point, y_path, "mean", f"{x:g}", mean) for x, mean, _ in path]
         if paths:
             panels.append(lines(name, paths, exhibit.axes))
@@ -276,20 +296,21 @@ def _curves(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Sty
 
 
 def _mean_curve(runs: Sequence[Run | None], x_path: str, y_path: str) -> Path:
-    """Over the places that every finished run has; without a path for x, places count from 1."""
+    """Over the places that every finished run has, None left out; without a path for x, places count from 1."""
     finished = [run for run in runs if run is not None]
     ys = [value_of(run, y_path) or [] for run in finished]
     shortest = min(map(len, ys), default=0)
     xs = [value_of(run, x_path) if x_path else range(1, shortest + 1) for run in finished]
     path = []
     for place in range(shortest):
-        values = [y[place] for y in ys]
-        if all(value is not None for value in values):
-            path.append((fmean(x[place] for x in xs), fmean(values), stats.mean_sd(values).sd or 0.0))
+        points = [(x[place], y[place]) for x, y in zip(xs, ys, strict=True) if y[place] is not None]
+        if points:
+            values = [y for _, y in points]
+            path.append((fmean(x for x, _ in points), fmean(values), stats.mean_sd(values).sd or 0.0))
     return path
 
 
-def _bars(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style], beside: Beside) -> Drawn:  # noqa: ARG001
+def _bars(anchor: str, exhibit: Exhibit, cells: Runs, look: _Look) -> Drawn:
     """Each run's list of items: {"name", "said", "classes", "shares": {who: [share of each class]}}."""
     panels, numbers = [], []
     (path,) = exhibit.values
@@ -297,7 +318,7 @@ def _bars(anchor: str, exhibit: Exhibit, cells: Runs, styles: Mapping[str, Style
         for point, runs in row.items():
             for run in runs[:1]:
                 for item in value_of(run, path) or []:
-                    panels.append(bars(item, styles))
+                    panels.append(bars(item, look.styles))
                     numbers += [
                         Number(series, point, f"{item['name']}: {who}", "share", of_class, share)
                         for who, shares in item["shares"].items()

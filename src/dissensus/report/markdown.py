@@ -55,6 +55,8 @@ def text(
     if tables:
         parts += ["## How to read this", *_notes(tables)]
     parts += ["## Set-up", _list(done.common), _rows(done)]
+    if done.analyses:
+        parts += ["### How finished runs were looked at", _list(done.analyses)]
     if done.sizes:
         parts.append(f"Sizes: {escaped('; '.join(done.sizes))}.")
     if done.mixed:
@@ -79,6 +81,7 @@ def _exhibit(one: Shown) -> list[str]:
         ruler = tuple((":---" if place == 0 else "---:",) for place in range(len(one.grid.head)))
         rows = [tuple((name,) for name in one.grid.head), ruler, *one.grid.rows]
         parts.append("\n".join("| " + " | ".join("<br>".join(map(escaped, cell)) for cell in row) + " |" for row in rows))
+        parts.append(escaped(one.how_tested))
     return parts
 
 

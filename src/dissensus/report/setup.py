@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dissensus.ledger import Ledger
+from dissensus.report.behind import trained
 from dissensus.report.exhibits import Shown
 from dissensus.report.tables import Comparison
 from dissensus.report.wording import counted, setting
@@ -17,15 +19,20 @@ DECIDES_NUMBERS = (
 )
 """Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
 
+LOOKING = ("measure", "relate")  # kinds of runs that train nothing
 UNSAID = ("seed", "keep", "monitored", "chosen")  # settings that change no number of a table
 
 
 @dataclass(frozen=True)
 class Setup:
-    """`common` holds for every run; `rows` has, for each table and label, only what is not common."""
+    """`common` holds for every training run; `rows` has, for each table and label, only what is not common.
+
+    `analyses` are the ways in which finished runs were looked at, each with its settings and sizes.
+    """
 
     common: tuple[tuple[str, str], ...]
     rows: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
+    analyses: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     mixed: tuple[str, ...]
     notes: tuple[str, ...]
@@ -35,12 +42,13 @@ class Setup:
     planned: int
 
 
-def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown] = ()) -> Setup:
+def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown], ledger: Ledger) -> Setup:
     """Read from the finished runs alone; equal runs in two tables count once."""
     in_tables = [run for table in tables for method in table.methods for run in method.runs.values()]
-    shown = [run for one in exhibits for run in one.runs]
-    every = {run.id: run for run in (*in_tables, *shown)}
-    runs = {run.id: run for run in every.values() if run.spec.kind == "train"}
+    shown = {run.id: run for one in exhibits for run in one.runs}
+    runs = {one.id: one for run in (*in_tables, *shown.values()) for one in trained(run, ledger)}
+    every = runs | shown
+    looked = [run for run in shown.values() if run.spec.kind in LOOKING]
     names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name not in UNSAID))
     values = {name: _values(name, list(runs.values())) for name in names}
     common = tuple((_title(name), _told(name, values[name][0])) for name in names if len(values[name]) == 1)
@@ -73,9 +81,10 @@ def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown] = ()) -> Setup
     return Setup(
         common,
         rows,
+        tuple(_analyses(looked)),
         tuple(versions),
         tuple(mixed),
-        tuple(dict.fromkeys(note for run in runs.values() for note in run.facts.get("notes", []))),
+        tuple(dict.fromkeys(note for run in (*runs.values(), *looked) for note in run.facts.get("notes", []))),
         tuple(_sizes(list(runs.values()))),
         sum(float(run.provenance.get("seconds", 0)) for run in every.values()),
         sum(len(method.runs) for table in tables for method in table.methods) + sum(len(one.runs) for one in exhibits),
@@ -93,6 +102,24 @@ def _values(name: str, runs: Sequence[Run]) -> list[Any]:
     """The distinct values of a setting, in the order they come."""
     settings = [{**run.spec.settings, **run.facts.get("chosen", {})} for run in runs]
     return list({canonical(one[name]): one[name] for one in settings if name in one}.values())
+
+
+def _analyses(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+    """What was measured how many times, with which settings, on how many items; and how often it ended unsure."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(canonical(run.spec.settings), []).append(run)
+    for same in groups.values():
+        settings = same[0].spec.settings
+        said = [setting({key: value for key, value in settings.items() if key != "name" and value is not None})]
+        sizes = [run.facts["items"] for run in same if isinstance(run.facts.get("items"), dict)]
+        for part in dict.fromkeys(part for one in sizes for part in one):
+            counts = sorted({one[part] for one in sizes if part in one})
+            said.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
+        estimates = [one for run in same for of in run.facts.get("estimates", {}).values() for one in of.values()]
+        if unsure := sum(not one["converged"] for one in estimates):
+            said.append(f"{unsure} of {counted(len(estimates), 'estimate')} stopped short of their tolerance")
+        yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, said))
 
 
 def _sizes(runs: Sequence[Run]) -> list[str]:

@@ -230,7 +230,7 @@ def _comparison(manifest: Manifest, table: Table, anchor: str, styles: Mapping[s
         blocks,
         _limits(methods, columns),
         printed,
-        _split_is_resampled(runs),
+        split_is_resampled(runs),
         manifest.seeds,
     )
 
@@ -253,12 +253,14 @@ def _block(
         )
         for method in methods
     )
-    best = {name: _best({label: row[name].mean for label, row in cells.items()}, direction(name)) for name in columns}
+    best = {name: _best({label: row[name] for label, row in cells.items()}, direction(name)) for name in columns}
     return Block(checkpoint, calibration, lines, best, _bounds_note(methods, checkpoint, calibration))
 
 
-def _best(means: Mapping[str, float | None], better: str) -> frozenset[str]:
-    present = {label: mean for label, mean in means.items() if mean is not None}
+def _best(cells: Mapping[str, Cell], better: str) -> frozenset[str]:
+    """Among the rows with the most seeds: seeds are of different difficulty, so a mean over fewer is another thing."""
+    most = max((len(cell.values) for cell in cells.values()), default=0)
+    present = {label: cell.mean for label, cell in cells.items() if len(cell.values) == most and cell.mean is not None}
     if better not in ("lower", "higher") or len(present) < 2:
         return frozenset()
     target = min(present.values()) if better == "lower" else max(present.values())
@@ -288,16 +290,21 @@ def _differences(
     }
 
 
-def paired_test(mine: Sequence[float], base: Sequence[float], runs: Sequence[Run]) -> stats.TTest:
-    """Of values in pairs, the first of these runs; corrected where every seed drew its own evaluation items."""
-    if not _split_is_resampled(runs):
-        return stats.paired_t(mine, base, level=LEVEL)
+def paired_test(
+    mine: Sequence[float],
+    base: Sequence[float],
+    runs: Sequence[Run],
+    alternative: stats.Alternative = "two-sided",
+) -> stats.TTest:
+    """Of values in pairs, the first of these training runs; corrected where every seed drew its own evaluation items."""
+    if not split_is_resampled(runs):
+        return stats.paired_t(mine, base, alternative=alternative, level=LEVEL)
     sizes = [run.facts["items"] for run in runs]
     ratio = fmean(size["evaluation"] for size in sizes) / fmean(size["train"] for size in sizes)
-    return stats.corrected_t(mine, base, test_to_train=ratio, level=LEVEL)
+    return stats.corrected_t(mine, base, test_to_train=ratio, alternative=alternative, level=LEVEL)
 
 
-def _split_is_resampled(runs: Sequence[Run]) -> bool:
+def split_is_resampled(runs: Sequence[Run]) -> bool:
     """Whether every seed drew its own evaluation items: their training sets then overlap, and a plain t is too sure."""
     splits = [run.spec.settings.get("split", {}) for run in runs]
     return bool(splits) and all(one.get("name") == "holdout" and one.get("fixed") is None for one in splits)

@@ -163,9 +163,20 @@ def paper_value(printed: Printed) -> str:
 
 
 FINISHED_NOTE = (
-    "over the seeds; where some are not finished, the row says so and leaves them out. The best mean of a column is "
-    "bold. Scores are judged on items that training never saw, against all their votes"
+    "over the seeds; where some are not finished, the row says so and leaves them out. The best mean of a column, "
+    "among the rows with the most seeds, is bold. Scores are judged on items that training never saw, against all "
+    "their votes"
 )
+
+
+def how_cells_are_tested(baseline: str, alternative: str, *, resampled: bool) -> str:
+    """Which tests stand behind the p-values of an exhibit."""
+    side = {"less": "one-sided, that the row is below", "greater": "one-sided, that the row is above"}
+    t_test = "the paired t test" + (", corrected as every seed draws its own items (Nadeau and Bengio)" * resampled)
+    return (
+        f"p: exact Wilcoxon test in pairs against {baseline}, {side.get(alternative, alternative)}; Holm: corrected for "
+        f"all cells of this exhibit; t: p of {t_test}, not corrected for their number."
+    )
 
 
 def method_of_test(*, resampled: bool) -> str:
