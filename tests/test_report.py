@@ -408,6 +408,16 @@ def test_a_missing_run_is_named_and_left_out_of_the_mean(tmp_path):
     assert "3 of 4" in paths.markdown.read_text(encoding="utf-8")
 
 
+def test_a_row_with_fewer_seeds_is_not_called_best(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"))
+    whole = fake.table("20 votes", {"Majority": METHODS["Majority"], "Soft": GOOD}, range(3))
+    majority, soft = whole.rows
+    begun = replace(whole, rows=(majority, replace(soft, runs={0: soft.runs[0]})))
+    paths = report.write(manifest_of(begun), fake.ledger, tmp_path)
+    assert "with one pair of equal seeds no test is possible" in paths.answers["20 votes"]
+    assert "**" not in paths.markdown.read_text(encoding="utf-8").partition("## How to read this")[0].partition("###")[2]
+
+
 def test_a_table_of_which_nothing_is_finished_is_said_to_be_so(tmp_path):
     table = Table("empty", "Soft", (Row("Soft", "soft", {0: "a" * 16}), Row("Other", "soft", {0: "b" * 16})))
     page = page_of(report.write(manifest_of(table, seeds=(0,)), Ledger(tmp_path / "ledger"), tmp_path))

@@ -101,7 +101,7 @@ def _room(table: Comparison, lines: Sequence[Line]) -> list[str]:
             f"Indistinguishable means that the {LEVEL:.0%} interval holds 0, not that there is no difference: up to "
             f"{significant(widest)}{f' {unit(table.primary)}' if unit(table.primary) else ''} could hide there."
         )
-    seeds = min(len(_difference(line).values) for line in lines)
+    seeds = max(len(_difference(line).values) for line in lines)  # what these cannot show, fewer cannot
     reach = stats.power(seeds, len(lines))
     if not reach.can_be_significant:
         sentences.append(
@@ -118,6 +118,8 @@ def _one_seed(table: Comparison, block: Block) -> str:
     means = ", ".join(f"{line.method.label} {fixed(line.cells[table.primary].mean)}" for line in known)
     superlative = "highest" if direction(table.primary) == "higher" else "lowest"
     leaders = [f"{label} has the {superlative} {title(table.primary)}" for label in sorted(block.best[table.primary])]
+    if not leaders:  # rows with fewer seeds than another are no leaders
+        return f"{means}: with one pair of equal seeds no test is possible."
     return f"{listed(leaders)} ({means}), but with one seed no test is possible: the order may be chance."
 
 
