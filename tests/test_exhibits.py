@@ -193,6 +193,11 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
         ("alike", {"a": LOW, "b": NOISE, "c": NOISE[::-1]}, "holds"),
         ("alike", {"a": LOW, "b": NOISE, "c": HIGH}, "does not hold"),
         ("alike", {"a": [0.0, 3.0, 0.0, 3.1], "b": LOW, "c": HIGH}, "does not hold"),  # b and c, though neither from a
+        (
+            "alike",
+            {"a": LOW, "b": [1.01, 1.6, 1.21, 1.06]},
+            "not shown",
+        ),  # one way in every pair, though 0 is in the interval
         ("above", {"a": HIGH}, "holds"),
         ("above", {"a": LOW}, "does not hold"),
         ("above", {"a": [1.0, 3.0]}, "holds"),

@@ -14,7 +14,7 @@ from dissensus.ledger import Ledger
 from dissensus.report.behind import trained
 from dissensus.report.exhibits import numbers_of, spoken
 from dissensus.report.tables import LEVEL, paired_test
-from dissensus.report.wording import counted, p_value, signed, title
+from dissensus.report.wording import counted, listed, p_value, signed, title
 from dissensus.runs import Run
 
 Word = Literal["holds", "does not hold", "not shown", "measured", "not finished"]
@@ -122,8 +122,17 @@ def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
     if all(test.low is not None and test.high is not None for test in tests):
         word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
     why = "; ".join(_between(*pair) for pair in pairs)
-    caution = " That 0 lies in an interval does not mean that there is no difference." if word == "holds" else ""
-    return Judged(claim, word, f"{why}.{caution}")
+    if word != "holds":
+        return Judged(claim, word, f"{why}.")
+    if one_way := [f"{first.name} and {second.name}" for first, second in pairs if _goes_one_way(first, second)]:
+        told = f"{listed(one_way)} differ in one direction in every pair, which the t test does not look at."
+        return Judged(claim, "not shown", f"{why}. {told}{_reach(len(groups[0].values))}")
+    return Judged(claim, word, f"{why}. That 0 lies in an interval does not mean that there is no difference.")
+
+
+def _goes_one_way(first: _Group, second: _Group) -> bool:
+    signs = {a < b for a, b in zip(first.values, second.values, strict=True)}
+    return len(signs) == 1 and len(first.values) > 2 and first.values != second.values
 
 
 def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
