@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -70,8 +71,14 @@ def take(home: Path, folders: list[Path], ledger: Ledger) -> None:
 
 def manifests(home: Path) -> dict[str, Manifest]:
     """Of one paper, by name."""
-    files = sorted(home.glob("*.json"))
+    files = sorted(home.glob("*.json"), key=_in_order)
     return {file.stem: Manifest.from_json(json.loads(file.read_text("utf-8"))) for file in files}
+
+
+def _in_order(file: Path) -> tuple[str, int]:
+    """Tables and figures as a paper numbers them: figure10 comes after figure9."""
+    name, number = re.fullmatch(r"(.*?)(\d*)", file.stem).groups()  # type: ignore[union-attr]
+    return name, int(number or 0)
 
 
 def runs_of(manifest: Manifest) -> Iterator[str]:
