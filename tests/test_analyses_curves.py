@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dissensus import analyses, metrics
-from dissensus.analyses import compute
+from dissensus.analyses import compute, curves
 from dissensus.errors import InputError
 from dissensus.ledger import Ledger
 from dissensus.runs import Run, Spec
@@ -77,6 +77,16 @@ def test_a_reliability_curve_has_few_points_and_averages_to_the_accuracy(ledger)
     share, density = (np.array([value or 0.0 for value in drawn[name]]) for name in ("y", "density"))
     accuracy = ledger.read(run).scores["last"]["raw"]["accuracy"]
     assert np.trapezoid(share * density, drawn["x"]) == pytest.approx(accuracy, abs=0.01)
+
+
+def test_a_reliability_curve_has_gaps_where_it_would_rest_on_few_items(ledger, monkeypatch):
+    run = finished(ledger)
+    _, facts, _ = compute(analyses.reliability((run,)), ledger)
+    drawn = facts["full"]
+    items = facts["items"]["full"] * np.array(drawn["density"]) * drawn["sigma"] * 2 * np.sqrt(np.pi)
+    monkeypatch.setattr(curves, "FEW", float(np.median(items)))
+    _, facts, _ = compute(analyses.reliability((run,)), ledger)
+    assert [value is None for value in facts["full"]["y"]] == (items < np.median(items)).tolist()
 
 
 def test_the_slices_add_up_to_the_whole(ledger):

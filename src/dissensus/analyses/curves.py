@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ from dissensus.metrics import Value
 from dissensus.predictions import Predictions
 from dissensus.runs import Json, Spec
 
+FEW = 3  # items: a curve that rests on fewer says nothing
+
 
 def convergence(of: str, *, column: str = "soft_nll", share: float = 0.95) -> Spec:
     """Measure: after how many epochs a run's curve came within `share` of its best, and when it was best.
@@ -30,7 +33,7 @@ def reliability(of: tuple[str, ...], checkpoint: str = "last", *, points: int = 
     """How often an item is right at each confidence, by a smooth curve, with the smooth ECE that belongs to it.
 
     Of one run (measure), or of the held-out items of several seeds pooled (relate). On all of them, and on those of high
-    disagreement, found in each run's own evaluation split.
+    disagreement, found in each run's own evaluation split. The curve has gaps where it would rest on a few items.
     """
     settings = {"name": "reliability", "checkpoint": checkpoint, "points": points}
     return Spec("measure" if len(of) == 1 else "relate", settings, {"of": of})
@@ -74,9 +77,11 @@ def _reliability(spec: Spec, ledger: Ledger) -> Outcome:
         fine = metrics.smooth_reliability(*events, points=4 * (asked["points"] - 1) + 1)
         scores[f"smooth_ece_{name}"] = metrics.smooth_ece(*events)
         facts["items"][name] = len(events[0])
+        under_kernel = fine.density * len(events[0]) * fine.sigma * 2 * math.sqrt(math.pi)  # items, in effect
+        accuracy = np.where(under_kernel >= FEW, fine.accuracy, np.nan)
         facts[name] = {
             "x": series(fine.grid[::4]),
-            "y": series(fine.accuracy[::4]),
+            "y": series(accuracy[::4]),
             "density": series(fine.density[::4]),
             "sigma": fine.sigma,
         }
