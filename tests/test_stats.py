@@ -50,6 +50,13 @@ def test_wilcoxon_without_zeros_and_ties_is_scipys_exact_one(alternative, n):
         assert ours.statistic == theirs.statistic
 
 
+def test_rounding_does_not_part_equal_differences():
+    right = np.array([[1692, 1717, 1690, 1710, 1704], [1687, 1712, 1685, 1705, 1709]])
+    shares = right / 2000
+    assert len({abs(a - b) for a, b in zip(*shares, strict=True)}) > 1
+    assert wilcoxon(*shares).p == wilcoxon(*right).p
+
+
 def test_wilcoxon_of_equal_methods_finds_nothing():
     same = wilcoxon([1, 2, 3], [1, 2, 3])
     assert (same.p, same.statistic, same.n, same.zeros) == (1, 0, 3, 3)
