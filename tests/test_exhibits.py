@@ -67,10 +67,10 @@ def test_a_table_has_means_p_values_and_the_papers_number_beside(publish, ledger
     html, text, lines = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
     p = stats.wilcoxon([1.5, 2.6, 3.7], [1, 2, 3]).p
     t = stats.paired_t([1.5, 2.6, 3.7], [1, 2, 3]).p
-    cell = f"2.600 ± {stdev([1.5, 2.6, 3.7]):.3f}<br>p {p:.2g}, Holm {p:.2g}, t {t:.2g}<br>paper 2.25 ± 0.5"
+    cell = f"2.600 ± {stdev([1.5, 2.6, 3.7]):.3f}<br>p {p:.2g}, Holm {p:.2g}, t {t:.2g}<br>paper 2.25 ± 0.50"
     assert f"| b | {cell} |" in text
     assert "p of the paired t test, not corrected" in text
-    assert "paper 2.25 ± 0.5" in html
+    assert "paper 2.25 ± 0.50" in html
     assert "Printed, without a cell of ours" in html
     assert {line["value"] for line in lines if line["row"] == "b" and line["statistic"] == "value"} == {
         "1.5",

@@ -19,6 +19,7 @@ from dissensus.experiment import Printed
 from dissensus.metrics import METRICS
 from dissensus.ood import DETECTORS
 from dissensus.recipes import numbers
+from dissensus.report.wording import paper_value
 from dissensus.stats import holm
 
 HARD_DELIVERY = ("SLS", "Multipass", "Deterministic")
@@ -368,3 +369,11 @@ def test_the_selected_configurations_of_002_are_on_its_grid():
             grid.setdefault(one.column, set()).add(one.mean)
     assert math.prod(len(tried) for tried in grid.values()) == 108
     assert all(one.mean in grid[one.column] for one in numbers.printed("002", "table2"))
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "shown"),
+    [(0.857, 0.0107, "0.8570 ± 0.0107"), (240.0, 10.0, "240 ± 10"), (-3.0, 0.2, "−3.0 ± 0.2"), (0.5, None, "0.5")],
+)
+def test_a_mean_is_shown_with_the_decimals_of_its_sd(mean: float, sd: float | None, shown: str) -> None:
+    assert paper_value(Printed("", "Soft", "kl", mean, sd, 5, "004, Table 1")) == shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, get_args
 
 from dissensus import calibrate
@@ -155,11 +156,14 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def paper_value(printed: Printed) -> str:
-    """A number as its paper prints it, but for trailing zeros; or its word."""
+    """A number as its paper prints it, or its word; mean and sd with equally many decimals, as papers have them."""
     if printed.words:
         return printed.words
-    value = f"{printed.mean:g}" if printed.sd is None else f"{printed.mean:g} ± {printed.sd:g}"
-    return value.replace("-", MINUS)
+    if printed.sd is None:
+        return f"{printed.mean:g}".replace("-", MINUS)
+    exponents = [Decimal(str(value)).normalize().as_tuple().exponent for value in (printed.mean, printed.sd)]
+    places = max(0, *(-int(exponent) for exponent in exponents))
+    return f"{printed.mean:.{places}f} ± {printed.sd:.{places}f}".replace("-", MINUS)
 
 
 FINISHED_NOTE = (
