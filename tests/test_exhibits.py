@@ -200,7 +200,9 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
         ),  # one way in every pair, though 0 is in the interval
         ("above", {"a": HIGH}, "holds"),
         ("above", {"a": LOW}, "does not hold"),
-        ("above", {"a": [1.0, 3.0]}, "holds"),
+        ("above", {"a": [1.0, 3.0]}, "not shown"),  # a mean above it, but not by more than its noise
+        ("above", {"a": [1.4, 2.5, 2.6, 2.5, 2.6, 2.5, 2.6]}, "holds"),  # one run is not, but the interval is
+        ("below", {"a": LOW, "b": [1.0, 3.0]}, "not shown"),
         ("below", {"a": LOW, "b": NOISE}, "holds"),
         ("below", {"a": LOW, "b": HIGH}, "does not hold"),
         ("rising", {"a": LOW, "b": [1.1, 1.0, 1.4, 1.2], "c": HIGH}, "holds"),

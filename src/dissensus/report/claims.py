@@ -138,12 +138,20 @@ def _goes_one_way(first: _Group, second: _Group) -> bool:
 def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
     assert claim.threshold is not None
     sign = 1 if claim.test == "above" else -1
-    holds = all(sign * (fmean(group.values) - claim.threshold) > 0 for group in groups)
+    sides = [sign * _side(group, claim.threshold) for group in groups]
+    word: Word = "holds" if min(sides) > 0 else "does not hold" if min(sides) < 0 else "not shown"
     every = [value for group in groups for value in group.values]
     agree = sum(sign * (value - claim.threshold) > 0 for value in every)
     said = "; ".join(group.said for group in groups)
-    side = f"{claim.test} {claim.threshold:g}"
-    return Judged(claim, "holds" if holds else "does not hold", f"{said}; {agree} of {len(every)} runs are {side}.")
+    return Judged(claim, word, f"{said}; {agree} of {len(every)} runs are {claim.test} {claim.threshold:g}.")
+
+
+def _side(group: _Group, threshold: float) -> int:
+    """1 where every run is above the threshold, or the interval of their mean is; -1 likewise below; 0 is open."""
+    if min(group.values) > threshold or max(group.values) < threshold:
+        return 1 if group.values[0] > threshold else -1
+    test = paired_test(group.values, [threshold] * len(group.values), group.runs)
+    return int((test.low or 0.0) > 0) - int((test.high or 0.0) < 0)
 
 
 def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:

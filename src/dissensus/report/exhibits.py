@@ -15,7 +15,7 @@ from dissensus.report.drawing import Path, bars, dot_rows, lines
 from dissensus.report.figures import Figure
 from dissensus.report.svg import Style
 from dissensus.report.tables import Comparison, paired_test, split_is_resampled
-from dissensus.report.wording import how_cells_are_tested, mean_sd, paper_value, probability, title
+from dissensus.report.wording import MINUS, how_cells_are_tested, mean_sd, paper_value, probability, title
 from dissensus.runs import Run
 
 Runs = Mapping[str, Mapping[str, tuple[Run | None, ...]]]
@@ -218,7 +218,8 @@ def spoken(values: Sequence[float]) -> str:
     if max(abs(told.mean), told.sd or 0.0) >= 100:
         return f"{told.mean:,.0f}" if told.sd is None else f"{told.mean:,.0f} ± {told.sd:,.0f}"
     if 0 < abs(told.mean) < 0.01:
-        return f"{told.mean:.2g}" if told.sd is None else f"{told.mean:.2g} ± {told.sd:.2g}"
+        text = f"{told.mean:.2g}" if told.sd is None else f"{told.mean:.2g} ± {told.sd:.2g}"
+        return text.replace("-", MINUS)
     return mean_sd(told.mean, told.sd)
 
 

@@ -108,8 +108,8 @@ LAPTOP_NOTES = (
     "Laptop scale: the small network `speedy` with its own schedule, stronger augmentation and averaged weights in "
     "place of ResNet-18 for 200 epochs, at about 1/150 of the FLOPs, and fewer seeds. Compare rows with rows; the "
     "paper's values stand beside for orientation.",
-    f"In {LAPTOP.epochs} epochs Multipass and its control Deterministic show as many of the about 51 votes of an item, "
-    "once each: no cycle is completed, and the two differ in which votes they show, not in their order alone. In the "
+    f"With all votes, about 51 an item, Multipass and its control Deterministic show {LAPTOP.epochs} of them, one an "
+    "epoch: no cycle is completed, and the two differ in which votes they show, not in their order alone. In the "
     "paper's 200 epochs each shows all votes about four times.",
     "Weights are averaged over the last epochs, with a memory of 3, for every method: what is judged and measured is "
     "that average, in which some of the noise of drawn labels cancels.",
