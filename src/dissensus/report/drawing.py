@@ -27,15 +27,21 @@ def lines(heading: str, paths: Mapping[str, tuple[Style, Path]], axes: tuple[str
     chart = Chart(400, 250 + room, x, y, Margins(44, 10, 20 if axes[1] else 8, 34 + room), f"{heading}: {said}")
     chart.y_axis(svg.nice_ticks(*y), axes[1])
     own = sorted({x for x, _, _ in points})
-    chart.x_axis(own if len(own) <= 6 else svg.nice_ticks(*x, 6), "")
+    few = len(own) <= 6 and all(float(at).is_integer() for at in own)  # K, epochs: their own places, not round ones
+    chart.x_axis(own if few else svg.nice_ticks(*x, 6), "")
     chart.add(tag("text", axes[0], x=217.0, y=chart.height - room - 6, class_="axis", text_anchor="middle"))
     for place, (label, (style, path)) in enumerate(paths.items()):
         if not path:
             continue
+        if len(own) == 1:  # all at one place: side by side
+            path = [(at + (place - (len(paths) - 1) / 2) * 0.05 * (x[1] - x[0]), mean, sd) for at, mean, sd in path]
         pieces = []
         if any(sd for _, _, sd in path):
             lower, upper = ([(at, mean + sign * sd) for at, mean, sd in path] for sign in (-1, 1))
-            pieces.append(chart.area(lower, upper, class_="band"))
+            alone = len(path) == 1  # a band would have no width
+            pieces.append(
+                chart.line([*lower, *upper], class_="line") if alone else chart.area(lower, upper, class_="band")
+            )
         means = [(at, mean) for at, mean, _ in path]
         pieces.append(chart.line(means, class_="line", stroke_dasharray=style.dash))
         marked = means if len(means) <= 12 else means[-1:]

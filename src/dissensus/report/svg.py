@@ -216,12 +216,12 @@ def padded(values: Iterable[float], *, share: float = 0.06) -> Point:
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """All with as many decimals as the finest of them needs.
+    """Without trailing zeros.
 
-    >>> tick_labels([0.0, 0.25, 0.5])
-    ['0', '0.25', '0.5']
+    >>> tick_labels([-0.25, 0.0, 0.5])
+    ['−0.25', '0', '0.5']
     """
-    return [f"{tick:.10g}" for tick in ticks]
+    return [f"{tick:.10g}".replace("-", "−") for tick in ticks]
 
 
 def _share(value: float, bounds: Point) -> float:
