@@ -156,7 +156,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def paper_value(printed: Printed) -> str:
-    """A number as its paper prints it, or its word; mean and sd with equally many decimals, as papers have them."""
+    """A number as its paper prints it, or its word: mean and sd with equally many decimals, a lone one without zeros."""
     if printed.words:
         return printed.words
     if printed.sd is None:
