@@ -216,6 +216,14 @@ def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, le
     assert one.word == word
 
 
+def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):
+    claim = Claim("c", "above", groups(publish, a=[1.0, 3.0, 2.0], b=[2.0]), ("v",), threshold=1.5)
+    (one,) = judged(replace(EMPTY, claims=(claim,)), ledger)
+    low, high = 2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5  # Student's t with 2 degrees of freedom
+    assert f"a 2.000 ± 1.000 (95% interval {low:.3f} to {high:.3f}".replace("-", "−") in one.why
+    assert "b 2; 3 of 4 runs are above 1.5" in one.why  # one run has no interval
+
+
 def test_pairs_are_by_place_and_an_unfinished_partner_leaves_its_pair_out(publish, ledger):
     runs = groups(publish, a=[1.0, 1.1, 1.2, 99.0], b=[2.0, 2.2, 2.1])
     runs["b"] += ("absent",)

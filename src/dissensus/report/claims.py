@@ -14,7 +14,7 @@ from dissensus.ledger import Ledger
 from dissensus.report.behind import trained
 from dissensus.report.exhibits import numbers_of, spoken
 from dissensus.report.tables import LEVEL, paired_test
-from dissensus.report.wording import counted, listed, p_value, signed, title
+from dissensus.report.wording import counted, fixed, listed, p_value, signed, title
 from dissensus.runs import Run
 
 Word = Literal["holds", "does not hold", "not shown", "measured", "not finished"]
@@ -51,9 +51,10 @@ def _judged(claim: Claim, ledger: Ledger) -> Judged:
     runs = {name: [ledger.read(run) if run in ledger else None for run in ids] for name, ids in claim.groups.items()}
     by_value = [{name: numbers_of(of_group, path) for name, of_group in runs.items()} for path in claim.values]
     every = [values for numbers in by_value for values in numbers.values()]
-    places = list(range(min(map(len, every))))
+    places = list(range(max(map(len, every))))
     if claim.test not in ("above", "below"):  # in pairs: only the places that every group has
-        places = [place for place in places if all(values[place] is not None for values in every)]
+        shared = range(min(map(len, every)))
+        places = [place for place in shared if all(values[place] is not None for values in every)]
     groups = [[_group(name, runs[name], numbers[name], places, ledger) for name in runs] for numbers in by_value]
     if any(not group.values for of_value in groups for group in of_value):
         return Judged(claim, "not finished", "The runs that would decide it are not all in the ledger.")
@@ -66,7 +67,7 @@ def _judged(claim: Claim, ledger: Ledger) -> Judged:
 def _group(
     name: str, runs: Sequence[Run | None], values: Sequence[float | None], places: Sequence[int], ledger: Ledger
 ) -> _Group:
-    at_places = ((runs[place], values[place]) for place in places)
+    at_places = ((runs[place], values[place]) for place in places if place < len(runs))
     kept = [(run, value) for run, value in at_places if run is not None and value is not None]
     behind = tuple(one for run, _ in kept for one in trained(run, ledger)[:1])
     return _Group(name, behind, tuple(value for _, value in kept))
@@ -142,7 +143,7 @@ def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
     word: Word = "holds" if min(sides) > 0 else "does not hold" if min(sides) < 0 else "not shown"
     every = [value for group in groups for value in group.values]
     agree = sum(sign * (value - claim.threshold) > 0 for value in every)
-    said = "; ".join(group.said for group in groups)
+    said = "; ".join(f"{group.said}{_interval(group, claim.threshold)}" for group in groups)
     return Judged(claim, word, f"{said}; {agree} of {len(every)} runs are {claim.test} {claim.threshold:g}.")
 
 
@@ -150,8 +151,20 @@ def _side(group: _Group, threshold: float) -> int:
     """1 where every run is above the threshold, or the interval of their mean is; -1 likewise below; 0 is open."""
     if min(group.values) > threshold or max(group.values) < threshold:
         return 1 if group.values[0] > threshold else -1
-    test = paired_test(group.values, [threshold] * len(group.values), group.runs)
+    test = _from_threshold(group, threshold)
     return int((test.low or 0.0) > 0) - int((test.high or 0.0) < 0)
+
+
+def _interval(group: _Group, threshold: float) -> str:
+    """That of the mean, which decides where runs lie on both sides."""
+    test = _from_threshold(group, threshold)
+    if test.low is None or test.high is None:
+        return ""
+    return f" ({LEVEL:.0%} interval {fixed(threshold + test.low)} to {fixed(threshold + test.high)})"
+
+
+def _from_threshold(group: _Group, threshold: float) -> stats.TTest:
+    return paired_test(group.values, [threshold] * len(group.values), group.runs)
 
 
 def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:
