@@ -5,16 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from html.parser import HTMLParser
-from pathlib import Path
+from dataclasses import replace
 from statistics import fmean
 from typing import get_args
 
 import numpy as np
 import pytest
-import torch
 
 from dissensus import calibrate, metrics, report, stats
 from dissensus.errors import InputError
@@ -22,136 +18,7 @@ from dissensus.experiment import Manifest, Printed, Row, Table
 from dissensus.ledger import Ledger
 from dissensus.random import numpy_generator
 from dissensus.report import png
-from dissensus.runs import Run, Spec
-
-CLASSES = ("cat", "dog", "owl", "fox")
-
-
-@dataclass(frozen=True)
-class Fake:
-    """A made-up study: a crowd with a known truth, and methods that are that truth, sharpened and blurred."""
-
-    ledger: Ledger
-    classes: tuple[str, ...] = CLASSES
-    train: int = 160
-    items: int = 40
-    votes: int = 20
-    epochs: int = 6
-    checkpoints: tuple[str, ...] = ("last",)
-    keep: bool = True
-    images: np.ndarray | None = None
-    split: str = "holdout"
-    provenance: Mapping[str, object] = field(default_factory=dict)
-    notes: Sequence[str] = ("The crowd is simulated.",)
-
-    def crowd(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """The true distributions and the votes of this seed's evaluation items."""
-        draw = numpy_generator(seed, "probe", "crowd")
-        truth = draw.dirichlet(np.full(len(self.classes), 0.15), self.items) * 0.98 + 0.02 / len(self.classes)
-        return truth, draw.multinomial(self.votes, truth)
-
-    def publish(self, table: str, label: str, seed: int, *, sharpness: float, blur: float, shift: float = 0.0) -> str:
-        """Write a finished run. `shift` adds an exact amount to its soft NLL, where a test must know the difference."""
-        truth, counts = self.crowd(seed)
-        draw = numpy_generator(seed, "probe", table, label)
-        logits = sharpness * np.log(truth) + blur * draw.standard_normal(truth.shape)
-        people, labels = torch.from_numpy(counts / counts.sum(1, keepdims=True)), torch.from_numpy(truth.argmax(1))
-        rows, z = torch.arange(self.items) * 3 + 1, torch.from_numpy(logits)
-        spec = Spec("train", self.settings(table, label, seed))
-        fitted = calibrate.tempered(z, people, labels, rows=rows, seed=seed)
-        judged = {"raw": torch.log_softmax(z, -1)}
-        judged |= {name: one.log_probs for name, one in fitted.items()}
-        scores = {}
-        for name, log_probs in judged.items():
-            scores[name] = metrics.score(log_probs, people, gold=labels, counts=torch.from_numpy(counts))
-            scores[name]["kl_to_truth"] = float(metrics.kl(log_probs, torch.from_numpy(truth)).mean())
-            scores[name]["soft_nll"] += shift
-        temperatures = {name: [half.value for half in one.temperatures] for name, one in fitted.items()}
-        facts = {
-            "items": {"train": self.train, "evaluation": self.items},
-            "classes": list(self.classes),
-            "gold": "given",
-            "ties": 2,
-            "temperatures": dict.fromkeys(self.checkpoints, temperatures),
-            "parameters": 1234,
-            "notes": list(self.notes),
-        }
-        made_with = {
-            "dissensus": "0.1.0",
-            "torch": "2.0",
-            "device": "cpu",
-            "threads": 1,
-            "seconds": 1.5,
-            **self.provenance,
-        }
-        run = Run(spec, dict.fromkeys(self.checkpoints, scores), self.curve(scores["raw"], draw), facts, made_with)
-        arrays = {}
-        if self.keep:
-            arrays["predictions"] = {
-                "rows": rows.numpy(),
-                "ids": np.array([f"id{row}" for row in rows.tolist()]),
-                "logits": logits.astype(np.float32),
-                "people": people.numpy(),
-                "labels": labels.numpy(),
-                "counts": counts,
-                "truth": truth,
-            }
-            if self.images is not None:
-                most = np.argsort(-metrics.entropy(people).numpy(), kind="stable")[: len(self.images)]
-                arrays["gallery"] = {"rows": rows.numpy()[most], "x": self.images[: len(most)]}
-        self.ledger.publish(run, arrays, {})
-        return run.id
-
-    def settings(self, table: str, label: str, seed: int) -> dict[str, object]:
-        """A spec's settings, as far as the report reads them."""
-        return {
-            "data": {"name": "fake", "options": {}, "digest": "0"},
-            "model": {"name": "mlp", "hidden": [32]},
-            "target": {"name": label},
-            "votes": {"name": "resampled", "votes": 3} if "3" in table else None,
-            "split": {"name": self.split},
-            "epochs": self.epochs,
-            "seed": seed,
-        }
-
-    def curve(self, scores: Mapping[str, object], draw: np.random.Generator) -> dict[str, list[float | None]]:
-        """Curves that fall, or rise, to the final scores."""
-        end, best = float(scores["soft_nll"]), float(scores["accuracy"])
-        epochs = range(1, self.epochs + 1)
-        return {
-            "train_loss": [2 / epoch + 0.1 * float(draw.random()) for epoch in epochs],
-            "soft_nll": [None if epoch == 2 else end + 1.5 / epoch - 1.5 / self.epochs for epoch in epochs],
-            "accuracy": [best - 0.4 / epoch + 0.4 / self.epochs for epoch in epochs],
-        }
-
-    def table(
-        self, title: str, methods: Mapping[str, Mapping[str, float]], seeds: Sequence[int], **options: object
-    ) -> Table:
-        """A table of finished runs; the first method is the baseline."""
-        rows = [
-            Row(label, f"{label} × soft", {seed: self.publish(title, label, seed, **how) for seed in seeds})
-            for label, how in methods.items()
-        ]
-        return Table(title, str(options.get("baseline", next(iter(methods)))), tuple(rows), str(options.get("note", "")))
-
-
-GOOD = {"sharpness": 1.0, "blur": 0.2}
-METHODS = {"Soft": GOOD, "Sampled": {"sharpness": 1.0, "blur": 0.21}, "Majority": {"sharpness": 3.0, "blur": 0.5}}
-
-
-def manifest_of(*tables: Table, seeds: Sequence[int] = (0, 1, 2), **changes: object) -> Manifest:
-    fixed = {
-        "name": "fake",
-        "title": "A made-up study",
-        "question": "Which one?",
-        "scale": "laptop",
-        "command": "dissensus run fake --scale laptop",
-        "primary": "soft_nll",
-        "columns": ("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_spearman"),
-        "seeds": tuple(seeds),
-        "tables": tables,
-    }
-    return Manifest(**{**fixed, **changes})
+from fake_study import GOOD, METHODS, Fake, Page, manifest_of, page_of, shown
 
 
 @pytest.fixture(scope="module")
@@ -163,57 +30,6 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, Ledger, r
     tables = fake.table("20 votes", METHODS, range(3)), fake.table("3 votes", METHODS, range(3), note="Sparse.")
     manifest = manifest_of(*tables)
     return manifest, fake.ledger, report.write(manifest, fake.ledger, folder)
-
-
-class Page(HTMLParser):
-    """Checks that tags are balanced, and collects the cells of every table, the text, and the attributes."""
-
-    VOID = frozenset({"meta", "img", "br", "hr", "link", "input"})
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.tables: dict[str, list[list[str]]] = {}
-        self.words: list[str] = []
-        self.feed(text)
-        assert self.open == [], f"never closed: {self.open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        if tag not in self.VOID:
-            self.open.append(tag)
-        if tag == "table":
-            self.rows = self.tables.setdefault(dict(attrs).get("id") or "", [])
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"closed without being open: {tag}"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] not in (["style"], ["script"], ["title"]):
-            self.words.append(data)
-        if {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", "".join(self.words))
-
-
-def page_of(paths: report.Written) -> Page:
-    return Page(paths.html.read_text(encoding="utf-8"))
-
-
-def shown(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def test_every_number_of_the_html_tables_is_the_one_recomputed_from_the_runs(study):
@@ -482,72 +298,6 @@ def test_the_setup_states_once_what_is_common_and_then_only_differences(study):
     assert ["20 votes", "Soft", "Soft", "all"] in differing
     assert "mlp (hidden 32)" in page.text
     assert "dissensus run fake --scale laptop" in page.text
-
-
-def headline(tmp_path: Path, shifts: Mapping[str, Sequence[float]], split: str = "holdout", **changes: object) -> str:
-    """The answer where each method's soft NLL is that of the first plus a known shift for each seed."""
-    fake = Fake(Ledger(tmp_path / "ledger"), keep=False, split=split)
-    rows = [
-        Row(
-            label,
-            label,
-            {seed: fake.publish("", label, seed, sharpness=1.0, blur=0.0, shift=by) for seed, by in enumerate(of)},
-        )
-        for label, of in shifts.items()
-    ]
-    table = Table("table", next(iter(shifts)), tuple(rows))
-    seeds = range(max(len(of) for of in shifts.values()))
-    page = page_of(report.write(manifest_of(table, seeds=tuple(seeds), **changes), fake.ledger, tmp_path))
-    return page.text
-
-
-def test_a_clear_difference_is_told_with_its_size_and_interval(tmp_path):
-    text = headline(tmp_path, {"A": [0] * 5, "B": [0.21, 0.22, 0.20, 0.21, 0.21], "C": [-0.1, -0.11, -0.1, -0.1, -0.09]})
-    found = re.search(r"B is worse by 0\.21 nats \(95% interval (0\.\d+) to (0\.\d+)\)", text)
-    test = stats.corrected_t([0.21, 0.22, 0.20, 0.21, 0.21], [0.0] * 5, test_to_train=0.25)
-    assert found is not None
-    assert [float(end) for end in found.groups()] == pytest.approx([test.low, test.high], abs=5e-3)
-    assert "C is better than A by 0.10 nats" in text
-
-
-def test_differences_around_zero_are_called_indistinguishable_with_what_could_hide(tmp_path):
-    text = headline(tmp_path, {"A": [0] * 5, "B": [0.01, -0.01, 0.02, -0.02, 0.003]})
-    high = stats.corrected_t([0.01, -0.01, 0.02, -0.02, 0.003], [0.0] * 5, test_to_train=0.25).high
-    assert "B is indistinguishable from A" in text
-    assert f"up to {high:.3f} nats could hide there" in text
-    assert "p = 0.062 at best" in text
-
-
-def test_a_difference_that_does_not_survive_holm_is_only_said_to_look_so(tmp_path):
-    leaning = [0.02, 0.045, 0.03, 0.06, 0.025]
-    noise = {name: [0.01, -0.01, 0.02, -0.02, 0.003] for name in ("C", "D", "E", "F")}
-    text = headline(tmp_path, {"A": [0] * 5, "B": leaning, **noise})
-    p = stats.corrected_t(leaning, [0.0] * 5, test_to_train=0.25).p
-    assert p < 0.05 < 5 * p  # or this test would test nothing
-    assert "B looks worse by" in text
-    assert "B is worse" not in text
-
-
-def test_with_one_seed_no_test_is_claimed(tmp_path):
-    text = headline(tmp_path, {"A": [0.1], "B": [0.0]})
-    assert "B has the lowest soft NLL" in text
-    assert "with one seed no test is possible" in text
-    assert "indistinguishable" not in text
-
-
-def test_seeds_that_share_a_split_are_tested_without_the_correction_and_the_page_says_so(tmp_path):
-    shifts = [0.02, 0.04, 0.03, 0.05, 0.02]
-    text = headline(tmp_path, {"A": [0] * 5, "B": shifts}, split="folds")
-    test = stats.paired_t(shifts, [0.0] * 5)
-    assert f"{shown(test.low, 4)} to {shown(test.high, 4)}" in text
-    assert "All seeds share one split" in text
-
-
-def test_where_more_is_better_a_negative_difference_is_worse(tmp_path):
-    fake = Fake(Ledger(tmp_path / "ledger"), keep=False)
-    table = fake.table("table", {"Good": GOOD, "Bad": {"sharpness": 0.3, "blur": 1.5}}, range(5))
-    page = page_of(report.write(manifest_of(table, seeds=range(5), primary="entropy_pearson"), fake.ledger, tmp_path))
-    assert "Bad is worse than Good by" in page.text
 
 
 def test_an_infinite_score_is_shown_as_such_and_never_averaged(tmp_path):
