@@ -205,9 +205,12 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
         ("below", {"a": LOW, "b": [1.0, 3.0]}, "not shown"),
         ("below", {"a": LOW, "b": NOISE}, "holds"),
         ("below", {"a": LOW, "b": HIGH}, "does not hold"),
-        ("rising", {"a": LOW, "b": [1.1, 1.0, 1.4, 1.2], "c": HIGH}, "holds"),
+        ("above", {"a": [1.51, 5.0, 1.6]}, "not shown"),  # every run is, but the interval is not
+        ("above", {"a": HIGH[:1]}, "not shown"),
+        ("rising", {"a": LOW, "b": HIGH, "c": [3.0, 3.1, 3.3, 3.1]}, "holds"),
+        ("rising", {"a": LOW, "b": [1.1, 1.0, 1.4, 1.2], "c": HIGH}, "not shown"),  # the means do, a to b by chance
         ("rising", {"a": LOW, "b": HIGH, "c": NOISE}, "does not hold"),
-        ("rising", {"a": LOW, "b": LOW, "c": HIGH}, "does not hold"),
+        ("rising", {"a": LOW, "b": LOW, "c": HIGH}, "not shown"),
     ],
 )
 def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, ledger):
@@ -222,6 +225,14 @@ def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):
     low, high = 2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5  # Student's t with 2 degrees of freedom
     assert f"a 2.000 ± 1.000 (95% interval {low:.3f} to {high:.3f}".replace("-", "−") in one.why
     assert "b 2; 3 of 4 runs are above 1.5" in one.why  # one run has no interval
+
+
+def test_an_order_is_told_step_by_step_and_from_its_beginning(publish, ledger):
+    runs = groups(publish, a=LOW, b=HIGH, c=[3.0, 3.1, 2.0, 3.1])
+    (one,) = judged(replace(EMPTY, claims=(Claim("c", "rising", runs, ("v",)),)), ledger)
+    assert one.word == "not shown"
+    for step in ("b minus a +1.025", "c minus b +0.688", "c minus a +1.713", "in that order in 3 of 4 seeds"):
+        assert step in one.why
 
 
 def test_pairs_are_by_place_and_an_unfinished_partner_leaves_its_pair_out(publish, ledger):
@@ -274,8 +285,18 @@ def test_of_a_gap_that_was_never_shown_no_share_remains(publish, ledger):
         for name, of in (("a", LOW), ("b", NOISE))
     }
     (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
-    assert one.word == "not shown"
+    assert one.word == "not told"
     assert "%" not in one.why
+
+
+def test_a_gap_that_goes_the_other_way_is_not_one_to_close(publish, ledger):
+    runs = {
+        name: tuple(publish(name, place, {"raw": value, "tempered": value}) for place, value in enumerate(of))
+        for name, of in (("a", LOW), ("b", HIGH))
+    }
+    (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
+    assert one.word == "not told"
+    assert "there is no gap to close, a is the lower" in one.why
 
 
 def test_records_are_a_ledger_without_arrays_and_bring_the_runs_they_were_made_from(publish, ledger, tmp_path):

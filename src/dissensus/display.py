@@ -20,6 +20,7 @@ from dissensus.forecast import duration
 from dissensus.ledger import Ledger
 
 MOST_SHOWN = 12
+ENDED = frozenset({"kept", "done", "failed", "blocked"})
 
 
 @dataclass
@@ -29,22 +30,37 @@ class Doing:
     epoch: int = 0
     epochs: int = 0
     loss: float | None = None
+    resumed_at: int = 0
 
     @property
     def share(self) -> float:
         """How much of it is done."""
         return self.epoch / self.epochs if self.epochs else 0.0
 
+    @property
+    def done_here(self) -> float:
+        """How much of it was done since it was begun or resumed."""
+        return self.share - self.resumed_at / self.epochs if self.epochs else 0.0
+
 
 class Display:
     """A live display of executor events; on a terminal a table, elsewhere a line every `quiet_every` seconds.
 
-    `labels` are the names of runs as people know them ("Soft, seed 3").
+    `labels` are the names of runs as people know them ("Soft, seed 3"). `costs` weigh runs against each other in the time
+    that is left; a run without one is held to be quick, and if none has one all are held to be equal.
     """
 
-    def __init__(self, labels: Mapping[str, str], console: Console | None = None, quiet_every: float = 10.0) -> None:
+    def __init__(
+        self,
+        labels: Mapping[str, str],
+        costs: Mapping[str, float],
+        console: Console | None = None,
+        quiet_every: float = 10.0,
+    ) -> None:
         self._labels, self._console = labels, console or Console(stderr=True)
         self._quiet_every = quiet_every
+        self._ahead = dict(costs) or dict.fromkeys(labels, 1.0)
+        self._known_from, self._spent = 0.2 * min(self._ahead.values(), default=0.0), 0.0
         self._total, self._kept, self._computed, self._failed = len(labels), 0, 0, 0
         self._doing: dict[str, Doing] = {}
         self._said = self._started = time.monotonic()
@@ -65,9 +81,14 @@ class Display:
         if event.kind == "started":
             self._doing[event.run] = Doing()
         elif event.kind == "epoch":
-            self._doing[event.run] = Doing(event.epoch, event.epochs, event.loss)
+            before = self._doing.get(event.run, Doing())
+            resumed_at = before.resumed_at if before.epoch else event.epoch - 1
+            self._doing[event.run] = Doing(event.epoch, event.epochs, event.loss, resumed_at)
         else:
-            self._doing.pop(event.run, None)
+            was = self._doing.pop(event.run, Doing())
+            cost = self._ahead.pop(event.run, 0.0) if event.kind in ENDED else 0.0
+            if event.kind == "done":
+                self._spent += cost * (was.done_here if was.epochs else 1.0)
         if event.kind == "kept":
             self._kept += 1
         elif event.kind == "done":
@@ -97,11 +118,14 @@ class Display:
         if self._ended == self._total:
             failed = f", {self._failed} failed" if self._failed else ""
             return f"{self._kept} from before, {self._computed} computed{failed}"
-        done = self._computed + sum(one.share for one in self._doing.values())
-        if done < 0.2:
+        if not self._ahead:
+            return "training is done"
+        costs = {run: self._ahead.get(run, 0.0) for run in self._doing}
+        spent = self._spent + sum(one.done_here * costs[run] for run, one in self._doing.items())
+        if spent < self._known_from:
             return "time left: not known yet"
-        left = (time.monotonic() - self._started) / done * (self._total - self._kept - self._failed - done)
-        return f"about {duration(left)} left"
+        rest = sum(self._ahead.values()) - sum(one.share * costs[run] for run, one in self._doing.items())
+        return f"about {duration((time.monotonic() - self._started) / spent * rest)} left"
 
     def _render(self) -> RenderableType:
         bar = ProgressBar(total=max(1, self._total), completed=self._ended, width=40)

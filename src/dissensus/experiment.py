@@ -121,10 +121,9 @@ class Claim:
     """A finding of a paper, in our words, and the groups of runs that decide here whether it holds.
 
     `lower`: the first group's value is below the second's. `not_higher`: not above it in the mean, nor shown to
-    be. `alike`: no two groups can be told apart, nor do they differ one way in every pair. `above`, `below`: in
-    every group all runs are on that side of `threshold`, or the interval of their mean is. `rising`: the means rise from
-    group to group. `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by
-    `values[1]`.
+    be. `alike`: no two groups can be told apart, nor do they differ one way in every pair. `above`, `below`: of
+    every group the interval of the mean is on that side of `threshold`. `rising`: the values rise from group to group.
+    `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by `values[1]`.
     """
 
     text: str

@@ -43,7 +43,7 @@ class Forecast:
 def forecast(specs: Sequence[Spec], ledger: Ledger) -> Forecast:
     """The cost of what the ledger lacks. Runs that are not training are counted, and cost nothing here."""
     remaining = [spec for spec in specs if spec.id not in ledger]
-    flops = {spec.id: training_cost(spec.settings) for spec in remaining if spec.kind == "train"}
+    flops = costs(remaining)
     speeds = _speeds(ledger)
     seconds: float | None = 0.0
     for spec in remaining:
@@ -52,6 +52,11 @@ def forecast(specs: Sequence[Spec], ledger: Ledger) -> Forecast:
             seconds = seconds + flops[spec.id] / speed if speed else None
     waiting = sum(any(need not in ledger for need in spec.needs) for spec in remaining)
     return Forecast(len(specs) - len(remaining), len(remaining), waiting, float(sum(flops.values())), seconds)
+
+
+def costs(specs: Sequence[Spec]) -> dict[str, float]:
+    """FLOPs of those that train, by id."""
+    return {spec.id: training_cost(spec.settings) for spec in specs if spec.kind == "train"}
 
 
 def training_cost(settings: Json) -> float:

@@ -172,7 +172,7 @@ def _run(
     from dissensus.display import Display
     from dissensus.executors import local
     from dissensus.experiment import plan
-    from dissensus.forecast import forecast
+    from dissensus.forecast import costs, forecast
     from dissensus.ledger import Ledger
     from dissensus.recipes import find
     from dissensus.runner import Execution
@@ -195,7 +195,8 @@ def _run(
         click.echo(_announcement(planned, runs.folder), err=True)
     execution = Execution(device=device, threads=threads)
     try:
-        with Display(labels) as display:
+        remaining = [spec for spec in planned.specs if spec.id not in runs]
+        with Display(labels, costs(remaining)) as display:
             listeners: list[Listen] = [display]
             if log:
                 listeners.append(TensorBoard(folder / "tensorboard", labels, runs))

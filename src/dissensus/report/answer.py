@@ -55,8 +55,8 @@ def _headline(table: Comparison, lines: Sequence[Line]) -> str:
     of: dict[Verdict, list[Line]] = {}
     for line in sorted(lines, key=lambda line: abs(_difference(line).mean)):
         of.setdefault(_difference(line).verdict, []).append(line)
-    parts = []
-    if same := [line.method.label for line in of.get("indistinguishable", [])]:
+    parts, most = [], _most_seeds(lines)
+    if same := [_with_fewer_seeds(line, most) for line in of.get("indistinguishable", [])]:
         parts.append(f"{listed(same)} {'is' if len(same) == 1 else 'are'} indistinguishable from {table.baseline}")
     for verdict in ("better", "worse"):
         if clear := of.get(verdict, []):
@@ -78,6 +78,16 @@ def _headline(table: Comparison, lines: Sequence[Line]) -> str:
     return f"On {title(table.primary)}, {'; '.join(parts)}."
 
 
+def _most_seeds(lines: Sequence[Line]) -> int:
+    return max(len(_difference(line).values) for line in lines)
+
+
+def _with_fewer_seeds(line: Line, most: int) -> str:
+    """The row's name, and how many seeds it has where others have more."""
+    seeds = len(_difference(line).values)
+    return line.method.label if seeds == most else f"{line.method.label} (of {counted(seeds, 'seed')})"
+
+
 def _gap(line: Line, metric: str, *, spelt_out: bool) -> str:
     """`0.21 nats (95% interval 0.18 to 0.24)`, or without the words; as many decimals as the interval supports."""
     one = _difference(line)
@@ -93,15 +103,19 @@ def _gap(line: Line, metric: str, *, spelt_out: bool) -> str:
 
 def _room(table: Comparison, lines: Sequence[Line]) -> list[str]:
     """What could hide behind an "indistinguishable", and what such a design could have shown at best."""
-    sentences = []
-    alike = [_difference(line) for line in lines if _difference(line).verdict == "indistinguishable"]
+    sentences, seeds = [], _most_seeds(lines)
+    alike = [line for line in lines if _difference(line).verdict == "indistinguishable"]
     if alike:
-        widest = max(abs(end or 0.0) for one in alike for end in (one.low, one.high))
+        groups = [[line for line in alike if len(_difference(line).values) == size] for size in range(seeds, 0, -1)]
+        hidden = [_hidden(table, group, seeds) for group in groups if group]
         sentences.append(
-            f"Indistinguishable means that the {LEVEL:.0%} interval holds 0, not that there is no difference: up to "
-            f"{significant(widest)}{f' {unit(table.primary)}' if unit(table.primary) else ''} could hide there."
+            f"Indistinguishable means that the {LEVEL:.0%} interval holds 0, not that there is no difference: "
+            f"{'; '.join(hidden)}."
         )
-    seeds = max(len(_difference(line).values) for line in lines)  # what these cannot show, fewer cannot
+    for way in ("worse", "better"):
+        if one_way := [line.method.label for line in alike if _goes(line, way)]:
+            verb = "is" if len(one_way) == 1 else "are"
+            sentences.append(f"{listed(one_way)} {verb} {way} in every seed, though not by enough to tell.")
     reach = stats.power(seeds, len(lines))
     if not reach.can_be_significant:
         sentences.append(
@@ -111,6 +125,20 @@ def _room(table: Comparison, lines: Sequence[Line]) -> list[str]:
             f"{reach.seeds_needed} seeds."
         )
     return sentences
+
+
+def _hidden(table: Comparison, lines: Sequence[Line], most: int) -> str:
+    """How large a difference the widest interval of these rows leaves room for."""
+    widest = max(abs(end or 0.0) for line in lines for end in (_difference(line).low, _difference(line).high))
+    size = f"{significant(widest)}{f' {unit(table.primary)}' if unit(table.primary) else ''}"
+    seeds = len(_difference(lines[0]).values)
+    return f"up to {size} could hide there" if seeds == most else f"with {counted(seeds, 'seed')} up to {size}"
+
+
+def _goes(line: Line, way: str) -> bool:
+    """Whether every seed says so; fewer than three are too easily of one mind."""
+    one, sign = _difference(line), {"worse": 1, "better": -1}[way]
+    return len(one.values) > 2 and all(value * one.worse * sign > 0 for value in one.values.values())
 
 
 def _one_seed(table: Comparison, block: Block) -> str:

@@ -14,10 +14,17 @@ from dissensus.ledger import Ledger
 from dissensus.report.behind import trained
 from dissensus.report.exhibits import numbers_of, spoken
 from dissensus.report.tables import LEVEL, paired_test
-from dissensus.report.wording import counted, fixed, listed, p_value, signed, title
+from dissensus.report.wording import counted, fixed, listed, p_value, signed, significant, title
 from dissensus.runs import Run
 
-Word = Literal["holds", "does not hold", "not shown", "measured", "not finished"]
+Word = Literal["holds", "does not hold", "not shown", "measured", "not told", "not finished"]
+
+HOW_TO_READ = (
+    f"A claim holds, or does not, where the {LEVEL:.0%} interval of a difference in pairs of equal seed, or of a mean "
+    "against a threshold, leaves no doubt of it; each claim is judged alone, without a correction for their number. Not "
+    "shown: the interval leaves it open. Two ask for less. At least as good: the mean is no worse, and the interval does "
+    "not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in one direction in every pair."
+)
 
 
 @dataclass(frozen=True)
@@ -79,12 +86,12 @@ def _difference(first: _Group, second: _Group) -> stats.TTest:
 
 def _between(first: _Group, second: _Group) -> str:
     test = _difference(first, second)
-    mean = fmean(first.values) - fmean(second.values)
+    minus = f"{first.name} minus {second.name} {signed(fmean(first.values) - fmean(second.values))}"
     if test.low is None or test.high is None:
-        return f"{first.said}, {second.said}: {signed(mean)}, and with {counted(len(first.values), 'pair')} no test"
+        return f"{first.said}, {second.said}: {minus}, and with {counted(len(first.values), 'pair')} no test"
     below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
-        f"{first.said}, {second.said}: {signed(mean)}, below in {below} of {counted(len(first.values), 'pair')} "
+        f"{first.said}, {second.said}: {minus}, below 0 in {below} of {counted(len(first.values), 'pair')} "
         f"({LEVEL:.0%} interval {signed(test.low)} to {signed(test.high)}, {p_value(test.p)}; exact Wilcoxon "
         f"{p_value(stats.wilcoxon(first.values, second.values).p)})"
     )
@@ -95,7 +102,10 @@ def _reach(pairs: int) -> str:
     reach = stats.power(pairs)
     if reach.can_be_significant:
         return ""
-    return f" By ranks alone {counted(pairs, 'pair')} could not reach 5%: it would take {reach.seeds_needed}."
+    return (
+        f" By ranks alone {counted(pairs, 'pair')} could not reach 5%, two-sided and for one claim: it would take "
+        f"{reach.seeds_needed}."
+    )
 
 
 def _lower(claim: Claim, groups: Sequence[_Group]) -> Judged:
@@ -123,12 +133,15 @@ def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
     if all(test.low is not None and test.high is not None for test in tests):
         word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
     why = "; ".join(_between(*pair) for pair in pairs)
+    reach = _reach(len(groups[0].values))
     if word != "holds":
-        return Judged(claim, word, f"{why}.")
+        return Judged(claim, word, f"{why}.{reach}")
     if one_way := [f"{first.name} and {second.name}" for first, second in pairs if _goes_one_way(first, second)]:
         told = f"{listed(one_way)} differ in one direction in every pair, which the t test does not look at."
-        return Judged(claim, "not shown", f"{why}. {told}{_reach(len(groups[0].values))}")
-    return Judged(claim, word, f"{why}. That 0 lies in an interval does not mean that there is no difference.")
+        return Judged(claim, "not shown", f"{why}. {told}{reach}")
+    widest = max(abs(end) for test in tests for end in (test.low, test.high) if end is not None)
+    hidden = f"That 0 lies in every interval does not mean that there is no difference: {significant(widest)} could hide."
+    return Judged(claim, word, f"{why}. {hidden}{reach}")
 
 
 def _goes_one_way(first: _Group, second: _Group) -> bool:
@@ -148,15 +161,13 @@ def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
 
 
 def _side(group: _Group, threshold: float) -> int:
-    """1 where every run is above the threshold, or the interval of their mean is; -1 likewise below; 0 is open."""
-    if min(group.values) > threshold or max(group.values) < threshold:
-        return 1 if group.values[0] > threshold else -1
+    """1 where the interval of the mean is above the threshold, -1 where it is below, 0 where that is open."""
     test = _from_threshold(group, threshold)
     return int((test.low or 0.0) > 0) - int((test.high or 0.0) < 0)
 
 
 def _interval(group: _Group, threshold: float) -> str:
-    """That of the mean, which decides where runs lie on both sides."""
+    """That of the mean, which decides."""
     test = _from_threshold(group, threshold)
     if test.low is None or test.high is None:
         return ""
@@ -168,21 +179,19 @@ def _from_threshold(group: _Group, threshold: float) -> stats.TTest:
 
 
 def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:
-    means = [fmean(group.values) for group in groups]
-    rises = all(a < b for a, b in pairwise(means))
-    order = ", ".join(group.said for group in groups)
+    steps = [_difference(later, earlier) for earlier, later in pairwise(groups)]
+    word: Word = "not shown"
+    if all(step.low is not None and step.low > 0 for step in steps):
+        word = "holds"
+    elif any(step.high is not None and step.high < 0 for step in steps):
+        word = "does not hold"
+    seeds = counted(len(groups[0].values), "seed")
     each = sum(all(a < b for a, b in pairwise(of_seed)) for of_seed in zip(*(g.values for g in groups), strict=True))
-    first, *others = groups
-    seeds = counted(len(first.values), "seed")
-    above = ", ".join(
-        f"{other.name} in {sum(a < b for a, b in zip(first.values, other.values, strict=True))}" for other in others
-    )
-    word: Word = "holds" if rises else "does not hold"
-    return Judged(
-        claim,
-        word,
-        f"{order}; in that order in {each} of {seeds}, each taken alone. Above {first.name}, of {seeds}: {above}.",
-    )
+    why = "; ".join(_between(later, earlier) for earlier, later in pairwise(groups))
+    if len(groups) > 2:
+        why += f"; in that order in {each} of {seeds}, each taken alone. From {groups[0].name} on: "
+        why += "; ".join(_between(later, groups[0]) for later in groups[2:])
+    return Judged(claim, word, f"{why}.{_reach(len(groups[0].values))}")
 
 
 def _remaining(claim: Claim, before: Sequence[_Group], after: Sequence[_Group]) -> Judged:
@@ -191,5 +200,7 @@ def _remaining(claim: Claim, before: Sequence[_Group], after: Sequence[_Group]) 
     shown, pairs = _difference(first, second), counted(len(gap), "pair")
     told = f"{first.name} minus {second.name} in {metric}: {spoken(gap)} before, {spoken(left)} after ({pairs})"
     if shown.low is None or shown.high is None or shown.low <= 0 <= shown.high:
-        return Judged(claim, "not shown", f"{told}: a gap that could be none, so no share of it is told.")
+        return Judged(claim, "not told", f"{told}: a gap that could be none, so no share of it is told.")
+    if fmean(gap) < 0:
+        return Judged(claim, "not told", f"{told}: there is no gap to close, {first.name} is the lower.")
     return Judged(claim, "measured", f"{told}: {fmean(left) / fmean(gap):.0%} of the gap remains.")

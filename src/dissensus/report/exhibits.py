@@ -189,11 +189,12 @@ def _statistics(
     """Those that the paper prints of a cell beside its mean, ours first."""
     present = [value for value in values if value is not None]
     below = [b - a for a, b in zip(values, base, strict=False) if a is not None and b is not None]
+    side = "below" if fmean(below or [0.0]) >= 0 else "above"
     series, point, leaf = cell
     for statistic, words, ours in (
         ("lowest", "lowest", [min(present)] if present else []),
         ("highest", "highest", [max(present)] if present else []),
-        ("below", f"below {baseline} by", below),
+        ("below", f"{side} {baseline} by", below if side == "below" else [-by for by in below]),
     ):
         printed = beside.get((series, point, f"{leaf}:{statistic}"))
         if printed is not None:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dissensus.experiment import Manifest, Printed
 from dissensus.report.answer import NOT_EVIDENCE, answer
-from dissensus.report.claims import Judged
+from dissensus.report.claims import HOW_TO_READ, Judged
 from dissensus.report.exhibits import Shown, unplaced
 from dissensus.report.figures import Panel
 from dissensus.report.setup import Setup
-from dissensus.report.tables import Block, Cell, Comparison, Limit, Line
+from dissensus.report.tables import Block, Cell, Comparison, Limit, Line, how_tested
 from dissensus.report.wording import (
     FINISHED_NOTE,
     capital,
@@ -20,7 +20,6 @@ from dissensus.report.wording import (
     fixed,
     interval,
     mean_sd,
-    method_of_test,
     paper_value,
     probability,
     signed,
@@ -41,7 +40,7 @@ def text(
         parts.append(f"> **{NOT_EVIDENCE}**")
     parts += [f"*{escaped(manifest.question)}*", *(escaped(note) for note in (*manifest.notes, *done.notes))]
     if claims:
-        parts += ["## Claims", "\n".join(map(_claim, claims))]
+        parts += ["## Claims", HOW_TO_READ, "\n".join(map(_claim, claims))]
     for table in tables:
         said = answer(table)
         parts += [f"## {escaped(table.title)}", *([escaped(table.note)] if table.note else [])]
@@ -147,8 +146,8 @@ def _cell(cell: Cell) -> str:
 
 def _notes(tables: Sequence[Comparison]) -> list[str]:
     limits = {limit.label: limit.meaning for table in tables for limit in table.limits}
-    tests = dict.fromkeys(method_of_test(resampled=table.resampled) for table in tables)
-    return [_list([("Mean ± sd", FINISHED_NOTE), *(("Δ", test) for test in tests), *limits.items()])]
+    tests = [("Δ", test) for test in how_tested(tables)]
+    return [_list([("Mean ± sd", FINISHED_NOTE), *tests, *limits.items()])]
 
 
 def _rows(done: Setup) -> str:

@@ -11,14 +11,14 @@ from dissensus.experiment import Manifest, Printed
 from dissensus.ledger import Ledger
 from dissensus.report import figures, wording
 from dissensus.report.answer import NOT_EVIDENCE, Answer, answer
-from dissensus.report.claims import Judged
+from dissensus.report.claims import HOW_TO_READ, Judged
 from dissensus.report.curves import curves
 from dissensus.report.dots import dots
 from dissensus.report.exhibits import Shown, unplaced
 from dissensus.report.figures import Figure
 from dissensus.report.gallery import Gallery, gallery
 from dissensus.report.setup import Setup, classes_of
-from dissensus.report.tables import LEVEL, Comparison
+from dissensus.report.tables import LEVEL, Comparison, how_tested
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def html(
         picture=dots(tables, headline_metric),
         done=done,
         level=f"{LEVEL:.0%}",
-        how_tested=list(dict.fromkeys(wording.method_of_test(resampled=table.resampled) for table in tables)),
+        how_tested=how_tested(tables),
+        how_claims_are_judged=HOW_TO_READ,
         seeds_note=wording.FINISHED_NOTE,
         limits={limit.label: limit.meaning for table in tables for limit in table.limits},
         glossary=_glossary(tables),

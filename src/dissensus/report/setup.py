@@ -11,7 +11,7 @@ from dissensus.report.behind import trained
 from dissensus.report.exhibits import Shown
 from dissensus.report.tables import Comparison
 from dissensus.report.wording import counted, setting
-from dissensus.runs import Run, canonical
+from dissensus.runs import Json, Run, canonical
 
 DECIDES_NUMBERS = (
     *("dissensus", "numerics", "torch", "numpy", "python"),
@@ -116,10 +116,16 @@ def _analyses(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
         for part in dict.fromkeys(part for one in sizes for part in one):
             counts = sorted({one[part] for one in sizes if part in one})
             said.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
-        estimates = [one for run in same for of in run.facts.get("estimates", {}).values() for one in of.values()]
-        if unsure := sum(not one["converged"] for one in estimates):
-            said.append(f"{unsure} of {counted(len(estimates), 'estimate')} stopped short of their tolerance")
+        said += _unsure([run.facts.get("estimates", {}) for run in same])
         yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, said))
+
+
+def _unsure(estimates: Sequence[Json]) -> Iterator[str]:
+    """Which estimates, by slice of items and estimator, ended before their tolerance was met."""
+    for part, name in dict.fromkeys((part, name) for one in estimates for part, of in one.items() for name in of):
+        met = [one[part][name]["converged"] for one in estimates if name in one.get(part, {})]
+        if not all(met):
+            yield f"{name}, {part}: {met.count(False)} of {counted(len(met), 'estimate')} stopped short of tolerance"
 
 
 def _sizes(runs: Sequence[Run]) -> list[str]:

@@ -16,7 +16,7 @@ from dissensus.calibrate import COLDEST
 from dissensus.experiment import Manifest, Printed, Table
 from dissensus.ledger import Ledger
 from dissensus.report.svg import Style
-from dissensus.report.wording import CALIBRATIONS, CHECKPOINTS, direction
+from dissensus.report.wording import CALIBRATIONS, CHECKPOINTS, direction, method_of_test
 from dissensus.runs import Json, Run
 
 LEVEL = 0.95
@@ -302,6 +302,12 @@ def paired_test(
     sizes = [run.facts["items"] for run in runs]
     ratio = fmean(size["evaluation"] for size in sizes) / fmean(size["train"] for size in sizes)
     return stats.corrected_t(mine, base, test_to_train=ratio, alternative=alternative, level=LEVEL)
+
+
+def how_tested(tables: Sequence[Comparison]) -> list[str]:
+    """A sentence for each kind of test behind the tables of which something is finished."""
+    begun = [table for table in tables if any(method.runs for method in table.methods)]
+    return list(dict.fromkeys(method_of_test(resampled=table.resampled) for table in begun))
 
 
 def split_is_resampled(runs: Sequence[Run]) -> bool:
