@@ -20,7 +20,7 @@ def clock(monkeypatch):
 
 def told(labels, costs, clock, *events):
     """The last line, after events at these times."""
-    written = io.StringIO()
+    written, clock["now"] = io.StringIO(), 0.0
     shown = Display(labels, costs, Console(file=written), quiet_every=-1)
     for when, event in events:
         clock["now"] = when
