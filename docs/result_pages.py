@@ -22,16 +22,18 @@ from pathlib import Path
 from dissensus import records, report
 from dissensus.experiment import Manifest
 from dissensus.ledger import Ledger
-from dissensus.report.claims import judged
+from dissensus.report.claims import HOW_TO_READ, judged
 from dissensus.report.wording import capital
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"
-HEAD = """# Results
+HEAD = f"""# Results
 
 Experiments that were really run. Each page has our numbers with the paper's beside them, says what differs in the set-up,
 and is made from the records of its runs by `python docs/result_pages.py`; no number is typed by hand. Under a page stands
 what it says of the claims that the paper makes, or should have made.
+
+{HOW_TO_READ}
 """
 
 
@@ -101,7 +103,10 @@ def pages() -> dict[Path, str]:
     index = [HEAD]
     for home in sorted(file.parent for file in RESULTS.glob(f"*/{RECORDS}")):
         kept = records.Records(home / RECORDS)
-        index.append(f"## {home.name}\n\n{len(kept.ids()):,} runs, in [{RECORDS}]({home.name}/{RECORDS}).\n")
+        trained = sum(kept.read(run).spec.kind == "train" for run in kept.ids())
+        told = f"{trained:,} trained models and {len(kept.ids()) - trained:,} measurements of them"
+        index.append(f"## {home.name}\n\n{told}, in [{RECORDS}]({home.name}/{RECORDS}).\n")
+        index += [f"- [{file.stem}]({home.name}/{file.name}): {title_of(file)}" for file in written_by_hand(home)]
         for name, manifest in manifests(home).items():
             index.append(f"- [{name}]({home.name}/{name}.md) ({manifest.scale} scale): {manifest.title}")
             index += [f"  - {capital(one.word)}: {one.claim.text}" for one in judged(manifest, kept)]
@@ -114,6 +119,16 @@ def pages() -> dict[Path, str]:
         index.append("")
     made[RESULTS / "README.md"] = "\n".join(index)
     return made
+
+
+def written_by_hand(home: Path) -> list[Path]:
+    """Pages that belong to no manifest."""
+    return [file for file in sorted(home.glob("*.md")) if not file.with_suffix(".json").is_file()]
+
+
+def title_of(file: Path) -> str:
+    """Its first heading."""
+    return file.read_text("utf-8").splitlines()[0].lstrip("# ")
 
 
 if __name__ == "__main__":

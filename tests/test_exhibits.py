@@ -96,6 +96,9 @@ def test_other_statistics_that_the_paper_prints_stand_beside_ours(publish, ledge
     ):
         assert line in text
         assert line in html
+    other = replace(printed[2], row="a")  # the other way round: b is the baseline, and a is above it
+    turned = replace(EMPTY, exhibits=(replace(exhibit, baseline="b"),), printed=(other,))
+    assert f"above b by {fmean(gap):.3f} ± {stdev(gap):.3f}, paper 35.7" in written(turned, ledger, tmp_path)[1]
     apart = text.partition("## Printed, without a cell of ours")[2].splitlines()
     assert [line for line in apart if line.startswith("- T, b")] == ["- T, b, w:lowest: 9 (paper, §5)"]
 
@@ -231,7 +234,7 @@ def test_an_order_is_told_step_by_step_and_from_its_beginning(publish, ledger):
     runs = groups(publish, a=LOW, b=HIGH, c=[3.0, 3.1, 2.0, 3.1])
     (one,) = judged(replace(EMPTY, claims=(Claim("c", "rising", runs, ("v",)),)), ledger)
     assert one.word == "not shown"
-    for step in ("b minus a +1.025", "c minus b +0.688", "c minus a +1.713", "in that order in 3 of 4 seeds"):
+    for step in ("b minus a +1.0250", "c minus b +0.6875", "c minus a +1.7125", "in that order in 3 of 4 seeds"):
         assert step in one.why
 
 
@@ -267,6 +270,18 @@ def test_what_is_measured_in_runs_is_tested_as_their_splits_ask(publish, ledger,
         assert "How finished runs were looked at" in page
         assert "slice: 50 items" in page
         assert "holdout" in page
+
+
+def test_estimates_that_stopped_short_are_told_by_what_they_are_of(publish, ledger, tmp_path):
+    for seed, met in enumerate((True, False, False)):
+        estimates = {"full": {"lanczos": {"converged": True}}, "high": {"hutchinson": {"converged": met}}}
+        behind = publish("a", seed)
+        publish("sharp", 0, {"v": 1.0}, {"estimates": estimates}, kind="measure", made_from=(behind,))
+    measured = tuple(run for run in ledger.ids() if ledger.read(run).spec.kind == "measure")
+    exhibit = Exhibit("T", "table", {"a": {"": measured}}, ("v",))
+    _, text, _ = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    assert "hutchinson, high: 2 of 3 estimates stopped short of tolerance" in text
+    assert "lanczos, full" not in text
 
 
 def test_what_remains_of_a_gap_is_a_share(publish, ledger):

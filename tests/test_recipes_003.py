@@ -2,6 +2,7 @@
 
 import csv
 import math
+import os
 import re
 
 import pytest
@@ -12,7 +13,8 @@ from dissensus.experiment import plan
 from dissensus.ledger import Ledger
 from dissensus.recipes import RECIPES, numbers
 from dissensus.recipes.paper003 import PAPER003 as OURS
-from dissensus.recipes.paper003.settings import MAIN, at, methods
+from dissensus.recipes.paper003.settings import HELD, MAIN, at, methods
+from dissensus.report.exhibits import value_of
 from dissensus.runner import Execution
 from finished import write_cifar10h, write_sample, write_svhn
 
@@ -28,7 +30,9 @@ def ledger(tmp_path_factory):
         patch.setenv("DISSENSUS_DATA", str(root))
         found = Ledger(tmp_path_factory.mktemp("ledger"))
         specs = {spec.id: spec for name in OURS for spec in planned(name).specs}
+        before = os.times().children_user  # of processors, which a busy machine does not lengthen
         ended = local.run_all(list(specs.values()), found, workers=2, execution=Execution(threads=1))
+        assert os.times().children_user - before < 120, "smoke scale is for a quick look"
         assert not ended.failed
         assert not ended.blocked
         yield found
@@ -54,17 +58,69 @@ def test_every_cell_of_a_recipe_is_finite(name, ledger, tmp_path):
     assert "exhibit not finished" not in text
     assert "| – |" not in text
     assert not re.search(r"\bnan\b|\binf\b", text)
+    for number, exhibit in enumerate(manifest.exhibits, start=1):
+        for points in exhibit.cells.values():
+            for run in (run for runs in points.values() for run in runs):
+                assert all(is_told(ledger.read(run), path) for path in exhibit.values if path), (exhibit.title, run)
+        assert exhibit.show == "table" or list(tmp_path.glob(f"figures/x{number}-*.svg")), exhibit.title
 
 
-def test_rows_differ_in_what_they_name_and_in_nothing_else():
-    data = type("Data", (), {"digest": "0"})()
-    for scale in ("smoke", "laptop", "paper"):
-        soft = methods(at(scale).base)["Soft"].spec(data, 0).settings
-        for label, recipe in methods(at(scale).base).items():
-            own = recipe.spec(data, 0).settings
-            differing = {name for name in own if own[name] != soft[name]}
-            assert differing <= {"target", "delivery", "mixing"}, label
-            assert differing or label == "Soft"
+def is_told(run, path):
+    """Whether a record has a finite number there, or a list of which some are."""
+    found = value_of(run, path)
+    return any(one is not None and math.isfinite(one) for one in (found if isinstance(found, list) else [found]))
+
+
+DIFFERING = {
+    "Soft": set(),
+    "SLS": {"delivery"},
+    "Multipass": {"delivery"},
+    "Majority": {"target"},
+    "Deterministic": {"delivery"},
+    "Shuffled SLS": {"target", "delivery"},
+    "Label smoothing": {"target"},
+    "Mixup": {"target", "mixing"},
+}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_rows_differ_in_what_they_name_and_in_nothing_else(scale):
+    run, data = at(scale), type("Data", (), {"digest": "0"})()
+
+    def differing(recipe, base):
+        own, other = (one.spec(data, 0).settings for one in (recipe, base))
+        return {name for name in own if own[name] != other[name]}
+
+    assert {label: differing(recipe, run.base) for label, recipe in run.own.items()} == DIFFERING
+    assert run.own["Majority"].target == run.own["Mixup"].target
+    assert run.own["SLS"].delivery == run.own["Shuffled SLS"].delivery
+    for votes in run.votes:
+        soft = run.sparse("Soft", votes)
+        assert differing(soft, run.base) == {"votes"}
+        for method in run.sweep:
+            assert differing(run.sparse(method, votes), soft) == DIFFERING.get(method, {"target"}), method
+    for epochs in HELD:
+        assert differing(run.holding(epochs), run.own["SLS"]) == {"delivery"}
+        assert run.holding(epochs).delivery.every == epochs
+
+
+def test_tests_are_those_of_the_paper():
+    """One-sided where it says or must have, against its baseline, over its families."""
+    found = {name: RECIPES[f"003/{name}"]("paper", None).exhibits for name in ("table1", "table2", "table3", "table8")}
+    hard = [one for one in found["table1"] if one.title.startswith("Hard deliveries")]
+    assert {(one.baseline, one.alternative) for one in hard} == {("Soft", "less")}
+    assert [sum(len(of) for method, of in one.cells.items() if method != "Soft") for one in hard] == [12, 12]
+    assert {(one.baseline, one.alternative) for one in found["table2"]} == {("Soft", "two-sided")}
+    assert {(one.baseline, one.alternative) for one in found["table3"]} == {("SLS", "two-sided")}
+    assert (found["table8"][0].baseline, found["table8"][0].alternative) == ("Soft", "greater")
+    assert list(found["table8"][0].cells) == ["SLS", "Soft"]
+
+
+def test_every_printed_number_is_shown_or_listed():
+    for name in OURS:
+        if name != "003/quality":  # which shows one row of Table 2
+            experiment = RECIPES[name]("laptop", None)
+            assert len(experiment.printed) == len(numbers.printed("003", name.removeprefix("003/"))), name
 
 
 def test_the_paper_scale_is_what_the_paper_says():

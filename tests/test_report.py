@@ -240,6 +240,18 @@ def test_a_table_of_which_nothing_is_finished_is_said_to_be_so(tmp_path):
     assert "No run of this table is finished." in page.text
 
 
+def test_an_unfinished_table_adds_nothing_on_how_tests_are_made(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), keep=False)
+    tables = (
+        fake.table("20 votes", METHODS, range(3)),
+        Table("3 votes", "Soft", (Row("Soft", "soft", {0: "absent"}), Row("Hard", "hard", {0: "none"}))),
+    )
+    paths = report.write(manifest_of(*tables), fake.ledger, tmp_path)
+    for text in (page_of(paths).text, paths.markdown.read_text(encoding="utf-8")):
+        assert "Every seed draws its own" in text
+        assert "All seeds share one split" not in text
+
+
 def test_smoke_scale_carries_its_banner_and_other_scales_do_not(study, tmp_path):
     manifest, ledger, paths = study
     smoke = report.write(replace(manifest, scale="smoke"), ledger, tmp_path)

@@ -48,6 +48,25 @@ def test_differences_around_zero_are_called_indistinguishable_with_what_could_hi
     assert "p = 0.062 at best" in text
 
 
+def test_rows_with_fewer_seeds_are_named_with_them_and_hide_more(tmp_path):
+    text = headline(tmp_path, {"A": [0] * 5, "B": [0.01, -0.01, 0.02, -0.02, 0.003], "C": [0.01, 0.05]})
+    high = {
+        name: stats.corrected_t(of, [0.0] * len(of), test_to_train=0.25).high
+        for name, of in (("B", [0.01, -0.01, 0.02, -0.02, 0.003]), ("C", [0.01, 0.05]))
+    }
+    assert "B and C (of 2 seeds) are indistinguishable from A" in text
+    assert f"up to {high['B']:.3f} nats could hide there; with 2 seeds up to {high['C']:.2f} nats." in text
+    assert "in every seed" not in text  # two are too few to say it of
+
+
+def test_a_difference_of_one_sign_in_every_seed_is_said_though_it_is_not_shown(tmp_path):
+    above, below = [0.001, 0.05, 0.002, 0.06, 0.001], [-0.001, -0.04, -0.002, -0.05, -0.001]
+    text = headline(tmp_path, {"A": [0] * 5, "B": above, "C": below})
+    assert "C and B are indistinguishable from A" in text
+    assert "B is worse in every seed, though not by enough to tell." in text
+    assert "C is better in every seed, though not by enough to tell." in text
+
+
 def test_a_difference_that_does_not_survive_holm_is_only_said_to_look_so(tmp_path):
     leaning = [0.02, 0.045, 0.03, 0.06, 0.025]
     noise = {name: [0.01, -0.01, 0.02, -0.02, 0.003] for name in ("C", "D", "E", "F")}

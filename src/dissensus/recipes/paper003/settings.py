@@ -8,7 +8,7 @@ from typing import Any
 
 from dissensus.datasets.images import CropFlip
 from dissensus.delivery import Multipass, Sampled, Soft
-from dissensus.experiment import Node, Printed, Training
+from dissensus.experiment import Claim, Exhibit, Experiment, Node, Printed, Training
 from dissensus.mixing import Mixup
 from dissensus.models import ResNet18, Speedy
 from dissensus.optim import Cosine, Linear, Sgd
@@ -45,6 +45,10 @@ SMOKE = replace(
 )
 
 MAIN = ("Soft", "SLS", "Multipass", "Majority")
+FAMILY = ("Soft", "SLS", "Multipass", "Deterministic")
+COLUMNS = ("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman")
+NLL = "last.raw.soft_nll"
+CHECKPOINTS = {"last": "last epoch", "best": "best epoch, as printed"}
 
 
 def methods(base: Recipe) -> dict[str, Recipe]:
@@ -178,6 +182,32 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
     if seeds is None:
         return found
     return replace(found, main=seeds, others=seeds, few=seeds, held=seeds, geometry=seeds)
+
+
+def of_exhibits(
+    name: str,
+    run: Scale,
+    scale: str,
+    title: str,
+    question: str,
+    exhibits: tuple[Exhibit, ...],
+    seeds: Seeds,
+    claims: tuple[Claim, ...] = (),
+    beside: tuple[Printed, ...] = (),
+) -> Experiment:
+    """What is measured in runs, without a table of their scores."""
+    return Experiment(
+        name=f"003/{name}",
+        title=title,
+        question=question,
+        panels=(),
+        seeds=seeds,
+        scale=scale,
+        notes=run.notes,
+        printed=beside,
+        exhibits=exhibits,
+        claims=claims,
+    )
 
 
 def nodes(recipe: Recipe, seeds: Seeds) -> tuple[Node, ...]:

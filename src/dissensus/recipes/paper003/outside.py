@@ -1,0 +1,99 @@
+"""Images that a network was not made for (003, A.5): Tables 7, 8, 9."""
+
+from __future__ import annotations
+
+from dissensus import stats
+from dissensus.analyses.ood import out_of_distribution
+from dissensus.experiment import Analysis, Claim, Dataset, Exhibit, Experiment
+from dissensus.ood import DETECTORS
+from dissensus.recipes.paper003.settings import (
+    FAMILY,
+    Seeds,
+    at,
+    printed,
+)
+
+NAMES = {"svhn": "SVHN", "cifar100": "CIFAR-100"}
+OTHERS = ("Majority", "Label smoothing", "Mixup")
+AUROC = tuple(f"auroc_{detector}" for detector in DETECTORS)
+DETECTOR_NAMES = ("Energy", "MSP", "ODIN", "entropy", "margin", "KNN")
+
+
+def _outside(
+    number: int,
+    title: str,
+    data: str,
+    labels: tuple[str, ...],
+    scale: str,
+    seeds: Seeds | None,
+    apart: tuple[str, ...] = (),
+    alternative: stats.Alternative = "two-sided",
+) -> Experiment:
+    """`labels` are the paper's rows; those `apart` are not in its family of tests."""
+    run = at(scale, seeds)
+    cells = {
+        method: {
+            "": tuple(Analysis(out_of_distribution, node, run.outside, data=Dataset(data)) for node in run.runs(method))
+        }
+        for method in (*labels, *apart)
+    }
+    hard = "Multipass" if number == 9 else "SLS"  # SLS against Soft on CIFAR-100 is Table 8
+    beside = printed(f"table{number}", {"": title}, {f"p_wilcoxon_{value}": f"{value}:p" for value in AUROC})
+    means = {(one.row, one.column): one.mean for one in beside}
+    note = "AUROC of the evaluation items against these images, at the last epoch; no detector is tuned."
+    exhibits = [
+        Exhibit(
+            title,
+            "table",
+            {method: cells[method] for method in labels},
+            AUROC,
+            DETECTOR_NAMES,
+            baseline="Soft",
+            alternative=alternative,
+            note=note,
+        )
+    ]
+    if apart:
+        others = {method: cells[method] for method in ("Soft", *apart)}
+        exhibits.append(
+            Exhibit("Not in the paper's table", "table", others, AUROC, DETECTOR_NAMES, baseline="Soft", note=note)
+        )
+    return Experiment(
+        name=f"003/table{number}",
+        title=title,
+        question="Does the delivery of labels change how well a network notices images that it was not made for?",
+        panels=(),
+        seeds=run.main,
+        scale=scale,
+        notes=run.notes,
+        printed=beside,
+        exhibits=tuple(exhibits),
+        claims=tuple(
+            Claim(
+                f"{hard} notices images of {NAMES[data]} better than Soft, by {name}.",
+                "lower",
+                {method: cells[method][""] for method in ("Soft", hard)},
+                (value,),
+                source=f"003, Table {number}",
+            )
+            for value, name in zip(AUROC, DETECTOR_NAMES, strict=True)
+            if means.get((hard, value), 0.0) > means.get(("Soft", value), 0.0)  # what the paper's numbers say
+        ),
+    )
+
+
+def table7(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Far from the training images."""
+    return _outside(7, "Out of distribution: SVHN", "svhn", FAMILY, scale, seeds, ("Shuffled SLS", *OTHERS))
+
+
+def table8(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Near the training images; tested one-sided, as the p that are printed must have been."""
+    title = "Out of distribution: CIFAR-100"
+    return _outside(8, title, "cifar100", ("SLS", "Soft"), scale, seeds, OTHERS, "greater")
+
+
+def table9(scale: str, seeds: Seeds | None = None) -> Experiment:
+    """Near the training images, the family."""
+    title = "Out of distribution: CIFAR-100, hard-delivery family"
+    return _outside(9, title, "cifar100", FAMILY, scale, seeds, ("Shuffled SLS",))
