@@ -86,14 +86,16 @@ def _difference(first: _Group, second: _Group) -> stats.TTest:
 
 def _between(first: _Group, second: _Group) -> str:
     test = _difference(first, second)
-    minus = f"{first.name} minus {second.name} {signed(fmean(first.values) - fmean(second.values))}"
+    mean = fmean(first.values) - fmean(second.values)
+    digits = 5 - min(4, len(f"{max(map(abs, (*first.values, *second.values))):.0f}"))  # 4 below 10, 1 from 1,000 on
+    minus = f"{first.name} minus {second.name} {signed(mean, digits)}"
     if test.low is None or test.high is None:
         return f"{first.said}, {second.said}: {minus}, and with {counted(len(first.values), 'pair')} no test"
     below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
         f"{first.said}, {second.said}: {minus}, below 0 in {below} of {counted(len(first.values), 'pair')} "
-        f"({LEVEL:.0%} interval {signed(test.low)} to {signed(test.high)}, {p_value(test.p)}; exact Wilcoxon "
-        f"{p_value(stats.wilcoxon(first.values, second.values).p)})"
+        f"({LEVEL:.0%} interval {signed(test.low, digits)} to {signed(test.high, digits)}, {p_value(test.p)}; "
+        f"exact Wilcoxon {p_value(stats.wilcoxon(first.values, second.values).p)})"
     )
 
 
@@ -102,10 +104,7 @@ def _reach(pairs: int) -> str:
     reach = stats.power(pairs)
     if reach.can_be_significant:
         return ""
-    return (
-        f" By ranks alone {counted(pairs, 'pair')} could not reach 5%, two-sided and for one claim: it would take "
-        f"{reach.seeds_needed}."
-    )
+    return f" By ranks alone, two-sided, it takes {reach.seeds_needed} pairs to reach 5%."
 
 
 def _lower(claim: Claim, groups: Sequence[_Group]) -> Judged:

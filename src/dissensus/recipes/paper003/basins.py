@@ -26,8 +26,7 @@ def _sharpness_notes(run: Scale) -> tuple[str, ...]:
     asked = dict(run.hessian)
     if not asked:
         return run.notes
-    said = f"Sharpness is measured on {asked['items']} evaluation items, drawn by seed, and on those of high disagreement"
-    said += ", in place of all"
+    said = f"Sharpness is measured on at most {asked['items']} items, drawn by seed, in place of all"
     if "eigenvalues" in asked:
         said += "; the largest eigenvalue by Lanczos, in place of power iteration"
     if "trace_tolerance" in asked:
