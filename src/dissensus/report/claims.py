@@ -135,8 +135,8 @@ def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
     reach = _reach(len(groups[0].values))
     if word != "holds":
         return Judged(claim, word, f"{why}.{reach}")
-    if one_way := [f"{first.name} and {second.name}" for first, second in pairs if _goes_one_way(first, second)]:
-        told = f"{listed(one_way)} differ in one direction in every pair, which the t test does not look at."
+    if one_way := [f"{first.name} against {second.name}" for first, second in pairs if _goes_one_way(first, second)]:
+        told = f"One direction in every pair, which the t test does not look at: {listed(one_way)}."
         return Judged(claim, "not shown", f"{why}. {told}{reach}")
     widest = max(abs(end) for test in tests for end in (test.low, test.high) if end is not None)
     hidden = f"That 0 lies in every interval does not mean that there is no difference: {significant(widest)} could hide."
