@@ -85,18 +85,27 @@ def _difference(first: _Group, second: _Group) -> stats.TTest:
 
 
 def _between(first: _Group, second: _Group) -> str:
+    return f"{first.said}, {second.said}: {_minus(first, second)}"
+
+
+def _minus(first: _Group, second: _Group) -> str:
+    """The difference in words, with its tests."""
     test = _difference(first, second)
     mean = fmean(first.values) - fmean(second.values)
     digits = 5 - min(4, len(f"{max(map(abs, (*first.values, *second.values))):.0f}"))  # 4 below 10, 1 from 1,000 on
-    minus = f"{first.name} minus {second.name} {signed(mean, digits)}"
+    told = f"{first.name} minus {second.name} {signed(mean, digits)}"
     if test.low is None or test.high is None:
-        return f"{first.said}, {second.said}: {minus}, and with {counted(len(first.values), 'pair')} no test"
+        return f"{told}, and with {counted(len(first.values), 'pair')} no test"
     below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
-        f"{first.said}, {second.said}: {minus}, below 0 in {below} of {counted(len(first.values), 'pair')} "
+        f"{told}, below 0 in {below} of {counted(len(first.values), 'pair')} "
         f"({LEVEL:.0%} interval {signed(test.low, digits)} to {signed(test.high, digits)}, {p_value(test.p)}; "
         f"exact Wilcoxon {p_value(stats.wilcoxon(first.values, second.values).p)})"
     )
+
+
+def _all_said(groups: Sequence[_Group]) -> str:
+    return ", ".join(group.said for group in groups)
 
 
 def _reach(pairs: int) -> str:
@@ -131,7 +140,7 @@ def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
     word: Word = "not shown"
     if all(test.low is not None and test.high is not None for test in tests):
         word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
-    why = "; ".join(_between(*pair) for pair in pairs)
+    why = f"{_all_said(groups)}: {'; '.join(_minus(*pair) for pair in pairs)}"
     reach = _reach(len(groups[0].values))
     if word != "holds":
         return Judged(claim, word, f"{why}.{reach}")
@@ -186,10 +195,10 @@ def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:
         word = "does not hold"
     seeds = counted(len(groups[0].values), "seed")
     each = sum(all(a < b for a, b in pairwise(of_seed)) for of_seed in zip(*(g.values for g in groups), strict=True))
-    why = "; ".join(_between(later, earlier) for earlier, later in pairwise(groups))
+    why = f"{_all_said(groups)}; in that order in {each} of {seeds}, each taken alone. Step by step: "
+    why += "; ".join(_minus(later, earlier) for earlier, later in pairwise(groups))
     if len(groups) > 2:
-        why += f"; in that order in {each} of {seeds}, each taken alone. From {groups[0].name} on: "
-        why += "; ".join(_between(later, groups[0]) for later in groups[2:])
+        why += f". From {groups[0].name}: {'; '.join(_minus(later, groups[0]) for later in groups[2:])}"
     return Judged(claim, word, f"{why}.{_reach(len(groups[0].values))}")
 
 
