@@ -2,7 +2,6 @@
 
 import csv
 import math
-import os
 import re
 
 import pytest
@@ -30,9 +29,7 @@ def ledger(tmp_path_factory):
         patch.setenv("DISSENSUS_DATA", str(root))
         found = Ledger(tmp_path_factory.mktemp("ledger"))
         specs = {spec.id: spec for name in OURS for spec in planned(name).specs}
-        before = os.times().children_user  # of processors, which a busy machine does not lengthen
         ended = local.run_all(list(specs.values()), found, workers=2, execution=Execution(threads=1))
-        assert os.times().children_user - before < 120, "smoke scale is for a quick look"
         assert not ended.failed
         assert not ended.blocked
         yield found
