@@ -21,6 +21,7 @@ from dissensus.ledger import Ledger
 
 MOST_SHOWN = 12
 ENDED = frozenset({"kept", "done", "failed", "blocked"})
+"""Kinds of event after which a run takes no more time here; one that stopped, or is computed elsewhere, still might."""
 
 
 @dataclass

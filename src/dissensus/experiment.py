@@ -122,7 +122,7 @@ class Claim:
 
     `lower`: the first group's value is below the second's. `not_higher`: not above it in the mean, nor shown to
     be. `alike`: no two groups can be told apart, nor do they differ one way in every pair. `above`, `below`: of
-    every group the interval of the mean is on that side of `threshold`. `rising`: the values rise from group to group.
+    every group the interval of the mean is on that side of `threshold`. `rising`: the interval of each step is above 0.
     `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by `values[1]`.
     """
 

@@ -22,17 +22,17 @@ HESSIAN_NAMES = ("λ max", "trace", "λ max, high disagreement", "trace, high di
 
 
 def _sharpness_notes(run: Scale) -> tuple[str, ...]:
-    """What is measured on fewer items, or less exactly, than in the paper; all of it where nothing is said."""
+    """What is measured on fewer items, or less exactly, than in the paper."""
     asked = dict(run.hessian)
     if not asked:
-        return run.notes
+        return ()
     said = f"Sharpness is measured on at most {asked['items']} items, drawn by seed, in place of all"
     if "eigenvalues" in asked:
         said += "; the largest eigenvalue by Lanczos, in place of power iteration"
     if "trace_tolerance" in asked:
         said += f"; traces to a standard error of {asked['trace_tolerance']:.0%} of their own, or {asked['most_probes']} "
         said += "probes, in place of 2%: that error is inside their ±"
-    return (*run.notes, f"{said}.")
+    return (f"{said}.",)
 
 
 def _sharpness(run: Scale, method: str) -> tuple[Analysis, ...]:
@@ -73,17 +73,17 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment:
         for method in ("SLS", "Multipass")
         for value, name in zip(HESSIAN[:2], ("The largest eigenvalue", "The trace"), strict=True)
     )
-    return Experiment(
-        name="003/table4",
-        title="How sharp are the minima?",
-        question="Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
-        panels=(),
-        seeds=run.geometry,
-        scale=scale,
-        notes=_sharpness_notes(run),
-        printed=printed("table4", titles),
-        exhibits=exhibits,
-        claims=claims,
+    return of_exhibits(
+        "table4",
+        run,
+        scale,
+        "How sharp are the minima?",
+        "Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
+        exhibits,
+        run.geometry,
+        claims,
+        printed("table4", titles),
+        _sharpness_notes(run),
     )
 
 
@@ -116,17 +116,17 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment:
         )
         for point in points
     )
-    return Experiment(
-        name="003/table6",
-        title="How sharp are the minima with few votes?",
-        question="Does the difference in sharpness stay when training sees K votes an item?",
-        panels=(),
-        seeds=geometry,
-        scale=scale,
-        notes=_sharpness_notes(run),
-        printed=printed("table6", places),
-        exhibits=(exhibit,),
-        claims=claims,
+    return of_exhibits(
+        "table6",
+        run,
+        scale,
+        "How sharp are the minima with few votes?",
+        "Does the difference in sharpness stay when training sees K votes an item?",
+        (exhibit,),
+        geometry,
+        claims,
+        printed("table6", places),
+        _sharpness_notes(run),
     )
 
 

@@ -10,6 +10,7 @@ from dissensus.recipes.paper003.settings import (
     FAMILY,
     Seeds,
     at,
+    of_exhibits,
     printed,
 )
 
@@ -58,27 +59,27 @@ def _outside(
         exhibits.append(
             Exhibit("Not in the paper's table", "table", others, AUROC, DETECTOR_NAMES, baseline="Soft", note=note)
         )
-    return Experiment(
-        name=f"003/table{number}",
-        title=title,
-        question="Does the delivery of labels change how well a network notices images that it was not made for?",
-        panels=(),
-        seeds=run.main,
-        scale=scale,
-        notes=run.notes,
-        printed=beside,
-        exhibits=tuple(exhibits),
-        claims=tuple(
-            Claim(
-                f"{hard} notices images of {NAMES[data]} better than Soft, by {name}.",
-                "lower",
-                {method: cells[method][""] for method in ("Soft", hard)},
-                (value,),
-                source=f"003, Table {number}",
-            )
-            for value, name in zip(AUROC, DETECTOR_NAMES, strict=True)
-            if means.get((hard, value), 0.0) > means.get(("Soft", value), 0.0)  # what the paper's numbers say
-        ),
+    claims = tuple(
+        Claim(
+            f"{hard} notices images of {NAMES[data]} better than Soft, by {name}.",
+            "lower",
+            {method: cells[method][""] for method in ("Soft", hard)},
+            (value,),
+            source=f"003, Table {number}",
+        )
+        for value, name in zip(AUROC, DETECTOR_NAMES, strict=True)
+        if means.get((hard, value), 0.0) > means.get(("Soft", value), 0.0)  # what the paper's numbers say
+    )
+    return of_exhibits(
+        f"table{number}",
+        run,
+        scale,
+        title,
+        "Does the delivery of labels change how well a network notices images that it was not made for?",
+        tuple(exhibits),
+        run.main,
+        claims,
+        beside,
     )
 
 

@@ -104,8 +104,10 @@ class Scale:
         return replace(self.base, delivery=Sampled(every=epochs))
 
 
-HIGH = "High disagreement: the tenth of these items with the highest vote entropy, and all that tie with it; the paper "
-HIGH += "does not say how many it takes."
+HIGH = (
+    "High disagreement: the tenth of these items with the highest vote entropy, and all that tie with it; the paper "
+    "does not say how many it takes."
+)
 SHRUNK = "Soft, shrunk"
 HELD = (5, 10, 50)
 FULL_SWEEP = ("Soft", "SLS", "Multipass", "Deterministic", SHRUNK)
@@ -194,8 +196,9 @@ def of_exhibits(
     seeds: Seeds,
     claims: tuple[Claim, ...] = (),
     beside: tuple[Printed, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Experiment:
-    """What is measured in runs, without a table of their scores."""
+    """What is measured in runs, without a table of their scores; `notes` come after those of the scale."""
     return Experiment(
         name=f"003/{name}",
         title=title,
@@ -203,7 +206,7 @@ def of_exhibits(
         panels=(),
         seeds=seeds,
         scale=scale,
-        notes=run.notes,
+        notes=(*run.notes, *notes),
         printed=beside,
         exhibits=exhibits,
         claims=claims,
