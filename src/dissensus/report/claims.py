@@ -23,8 +23,8 @@ HOW_TO_READ = (
     f"A claim holds, or does not, where the {LEVEL:.0%} interval of a difference in pairs of equal seed, or of a mean "
     "against a threshold, lies on one side; each claim is judged alone, without a correction for their number. Not "
     "shown: the interval reaches to both sides. Two ask for less. At least as good: the mean is no worse, and the "
-    "interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in one direction in "
-    "every pair."
+    "interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in one direction "
+    "in every pair."
 )
 
 
