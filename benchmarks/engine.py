@@ -20,16 +20,20 @@ from pathlib import Path
 
 import torch
 
-from dissensus import datasets, processes, random, train
-from dissensus.display import survey
-from dissensus.executors import Agenda, Event, local
-from dissensus.ledger import Ledger
+from dissensus import datasets, random
+from dissensus.cli.progress import survey
+from dissensus.engine import local
+from dissensus.engine import worker_processes as processes
+from dissensus.engine.events import Event
+from dissensus.engine.one_run import Execution, execute
+from dissensus.engine.scheduler import Agenda
+from dissensus.engine.setup import Stage
 from dissensus.models import Smallcnn
-from dissensus.optim import AdamW
-from dissensus.recipe import Recipe
-from dissensus.runner import Execution, execute
-from dissensus.runs import Run, Spec
-from dissensus.stage import Stage
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run, Spec
+from dissensus.training import loop as train
+from dissensus.training.optimisers import AdamW
+from dissensus.training.recipe import Recipe
 from timing import best_of
 
 RECIPE = Recipe(model=Smallcnn(), optimiser=AdamW(lr=0.01), epochs=80, batch=64)
@@ -173,7 +177,7 @@ def ray(data, n):
     os.environ["RAY_AUTH_MODE"] = "disabled"  # else Ray leaves a token in the home folder, which later clusters ask for
     import ray as package
 
-    from dissensus.executors import ray as on_ray
+    from dissensus.engine import ray as on_ray
 
     package.init(num_cpus=local.cores(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     of = replace(RECIPE, epochs=1).spec(data, 0)

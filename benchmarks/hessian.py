@@ -14,13 +14,15 @@ from curvlinops.trace.hutchinson import hutchinson_trace
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import nn
 
-from dissensus import datasets, geometry, random, train
-from dissensus.datasets.images import to_float
-from dissensus.delivery import Soft
-from dissensus.geometry import Hessian
+from dissensus import datasets, random
+from dissensus.datasets.data import to_float
+from dissensus.labels.delivery import Soft
+from dissensus.labels.targets import Empirical
 from dissensus.models import ResNet20, moments
-from dissensus.optim import Cosine, Sgd
-from dissensus.targets import Empirical
+from dissensus.probes import geometry
+from dissensus.probes.geometry import Hessian
+from dissensus.training import loop as train
+from dissensus.training.optimisers import Cosine, Sgd
 from timing import best_of
 
 ITEMS, MICRO_BATCH, PROBES_TIMED = 200, 50, 24

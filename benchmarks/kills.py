@@ -31,7 +31,7 @@ def main():
 def killed(wanted, compiled):
     """Kill runs until there were as many kills as wanted; a run that ends before it is killed does not count."""
     import lives
-    from dissensus.ledger import Ledger
+    from dissensus.store.ledger import Ledger
     from test_engine import DATA, KILLABLE, outcome
 
     throw, kills, resumed, runs = dice.Random(1), 0, 0, 0

@@ -10,11 +10,12 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from dissensus import datasets, random, train
-from dissensus.delivery import Sampled, Soft
+from dissensus import datasets, random
+from dissensus.labels.delivery import Sampled, Soft
+from dissensus.labels.targets import Empirical
 from dissensus.models import Mlp, Smallcnn, moments
-from dissensus.optim import Cosine, Sgd
-from dissensus.targets import Empirical
+from dissensus.training import loop as train
+from dissensus.training.optimisers import Cosine, Sgd
 from timing import best_of
 
 EPOCHS, BATCH, LR, ROUNDS = 5, 64, 0.05, 7

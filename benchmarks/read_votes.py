@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dissensus.readers import read_votes
+from dissensus.votes import read_votes
 
 CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 Counts = tuple[list[str], NDArray[np.int64]]  # items, [N, K]

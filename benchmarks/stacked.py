@@ -36,11 +36,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.data import DataLoader, TensorDataset
 
-from dissensus import datasets, random, stacked
+from dissensus import datasets, random
 from dissensus.errors import InputError
 from dissensus.models import Mlp, moments
-from dissensus.optim import Adam, Constant, EarlyStopping, Plateau
-from dissensus.stacked import Member
+from dissensus.training import stacked
+from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau
+from dissensus.training.stacked import Member
 from timing import best_of
 
 ITEMS, TRAIN, VALIDATION, WIDTH, CLASSES, HEAD = 3113, 1868, 622, 384, 3, Mlp()

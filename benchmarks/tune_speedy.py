@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import fmean
 
 from dissensus import datasets
-from dissensus.datasets.images import CropFlip, Cutout, InTurn
-from dissensus.delivery import Sampled
-from dissensus.ledger import Ledger
-from dissensus.optim import Ema, Sgd
-from dissensus.recipes.speedy import AUGMENT, LAPTOP, QUALITY
-from dissensus.runner import Execution, execute
-from dissensus.targets import Majority
+from dissensus.engine.one_run import Execution, execute
+from dissensus.labels.delivery import Sampled
+from dissensus.labels.targets import Majority
+from dissensus.recipes.speedy_settings import AUGMENT, LAPTOP, QUALITY
+from dissensus.store.ledger import Ledger
+from dissensus.training.augmentation import CropFlip, Cutout, InTurn
+from dissensus.training.optimisers import Ema, Sgd
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "003"
 LOG, PAGE = RESULTS / "tuning.jsonl", RESULTS / "tuning.md"

@@ -18,7 +18,7 @@ import click
 
 import dissensus
 from dissensus.cli import cli
-from dissensus.experiment import SCALES, size
+from dissensus.experiments.description import SCALES, size
 from dissensus.metrics import METRICS
 from dissensus.recipes import RECIPES
 

@@ -19,11 +19,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dissensus import records, report
-from dissensus.experiment import Manifest
-from dissensus.ledger import Ledger
-from dissensus.report.claims import HOW_TO_READ, judged
+from dissensus import report
+from dissensus.experiments.description import Manifest
+from dissensus.report.judged_claims import HOW_TO_READ, judged
 from dissensus.report.wording import capital
+from dissensus.store import records
+from dissensus.store.ledger import Ledger
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"

@@ -5,8 +5,8 @@ import torch
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dissensus.data import Data
-from dissensus.votes import Votes
+from dissensus.datasets.data import Data
+from dissensus.votes.votes import Votes
 
 
 @st.composite

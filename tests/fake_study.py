@@ -10,11 +10,12 @@ from html.parser import HTMLParser
 import numpy as np
 import torch
 
-from dissensus import calibrate, metrics, report
-from dissensus.experiment import Manifest, Row, Table
-from dissensus.ledger import Ledger
+from dissensus import metrics, report
+from dissensus.experiments.description import Manifest, Row, Table
+from dissensus.metrics import temperature as calibrate
 from dissensus.random import numpy_generator
-from dissensus.runs import Run, Spec
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run, Spec
 
 CLASSES = ("cat", "dog", "owl", "fox")
 

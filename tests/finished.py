@@ -9,14 +9,14 @@ import numpy as np
 import scipy.io
 
 from dissensus import datasets
-from dissensus.data import Data
-from dissensus.delivery import Sampled
-from dissensus.ledger import Ledger
+from dissensus.datasets.data import Data
+from dissensus.engine.one_run import Execution, execute
+from dissensus.labels.delivery import Sampled
 from dissensus.models import Smallcnn
-from dissensus.optim import AdamW
-from dissensus.recipe import Best, Recipe, Resampled
-from dissensus.runner import Execution, execute
-from dissensus.runs import Json
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Json
+from dissensus.training.optimisers import AdamW
+from dissensus.training.recipe import Best, Recipe, Resampled
 
 SOFT = Recipe(
     model=Smallcnn(width=4, hidden=12),

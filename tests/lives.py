@@ -9,12 +9,15 @@ from pathlib import Path
 
 import torch._dynamo  # noqa: F401 - every optimiser imports it, which takes seconds
 
-from dissensus import claims, datasets, processes
-from dissensus.executors import Job, compute
-from dissensus.executors.local import run_all
-from dissensus.ledger import Ledger
-from dissensus.runner import Execution, execute
-from dissensus.runs import Spec
+from dissensus import datasets
+from dissensus.engine import worker_processes as processes
+from dissensus.engine.assignments import Job
+from dissensus.engine.local import run_all
+from dissensus.engine.one_run import Execution, execute
+from dissensus.engine.worker import compute
+from dissensus.store import locks as claims
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Spec
 
 processes.NEEDED.append("lives")
 CONTEXT = processes.context()
@@ -47,7 +50,7 @@ def executing(documents, folder, told):
 
 def driving(document, folder, address, told):
     """The driver of a Ray cluster, which puts the kinds of its events into `told`."""
-    from dissensus.executors import ray
+    from dissensus.engine import ray
 
     ray.TALK = 0.1
     often = Execution(checkpoint_seconds=0.1)

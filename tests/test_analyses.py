@@ -9,14 +9,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dissensus import analyses, datasets
-from dissensus.analyses import ANALYSES, LONG, compute
-from dissensus.analyses.subject import Subject
+from dissensus import datasets
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import ANALYSES, LONG, compute
+from dissensus.engine.measures.finished_run import Subject
+from dissensus.engine.one_run import execute
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
 from dissensus.metrics import soft_nll
-from dissensus.runner import execute
-from dissensus.runs import Spec, canonical
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Spec, canonical
 from finished import HARD, SOFT, finished, named
 
 DIGITS = datasets.load("digits")

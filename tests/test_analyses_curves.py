@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from dissensus import analyses, metrics
-from dissensus.analyses import compute, curves
+from dissensus import metrics
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import compute
+from dissensus.engine.measures import from_records as curves
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
-from dissensus.runs import Run, Spec
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run, Spec
 from finished import finished
 
 

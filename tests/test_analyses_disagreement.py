@@ -12,13 +12,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import rankdata, spearmanr
 
-from dissensus import analyses, metrics
-from dissensus.analyses import compute
-from dissensus.analyses.bins import zero_then_equal_mass
-from dissensus.analyses.subject import Subject
+from dissensus import metrics
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import compute
+from dissensus.engine.measures.binned_means import zero_then_equal_mass
+from dissensus.engine.measures.finished_run import Subject
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
-from dissensus.recipe import Resampled
+from dissensus.store.ledger import Ledger
+from dissensus.training.recipe import Resampled
 from finished import HARD, SOFT, finished
 
 

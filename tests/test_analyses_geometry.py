@@ -9,15 +9,17 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from dissensus import analyses, geometry, metrics
-from dissensus.analyses import compute
-from dissensus.analyses.subject import Subject, at_most
-from dissensus.delivery import Sampled
-from dissensus.ledger import Ledger
+from dissensus import metrics
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import compute
+from dissensus.engine.measures.finished_run import Subject, at_most
+from dissensus.engine.one_run import InterruptedRunError, execute
+from dissensus.labels.delivery import Sampled
 from dissensus.models import ResNet20
 from dissensus.models.speedy import ScaledLinear
-from dissensus.recipe import Recipe
-from dissensus.runner import InterruptedRunError, execute
+from dissensus.probes import geometry
+from dissensus.store.ledger import Ledger
+from dissensus.training.recipe import Recipe
 from finished import HARD, finished, write_cifar10h
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dissensus import analyses, datasets, metrics, ood
-from dissensus.analyses import compute
-from dissensus.analyses.subject import Subject
+from dissensus import datasets, metrics
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import compute
+from dissensus.engine.measures.finished_run import Subject
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
-from dissensus.ood import DETECTORS
+from dissensus.probes import detectors as ood
+from dissensus.probes.detectors import DETECTORS
+from dissensus.store.ledger import Ledger
 from finished import SOFT, finished, named, write_cifar10h, write_sample, write_svhn
 
 CIFAR = replace(SOFT, data="cifar10h", epochs=1)

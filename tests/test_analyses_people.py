@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from dissensus import analyses, datasets, stats
+from dissensus import datasets, stats
+from dissensus.engine import measures as analyses
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
-from dissensus.runs import Run, Spec
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run, Spec
 from test_popquorn import official
 from test_popquorn import write as write_popquorn
 

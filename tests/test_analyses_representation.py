@@ -9,13 +9,14 @@ import pytest
 import torch
 from scipy.stats import pearsonr
 
-from dissensus import analyses, metrics
-from dissensus.analyses import compute
-from dissensus.analyses.subject import Subject
+from dissensus import metrics
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import compute
+from dissensus.engine.measures.finished_run import Subject
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
 from dissensus.models import Mlp
-from dissensus.representation import grad_cam, linear_cka
+from dissensus.probes.representation import grad_cam, linear_cka
+from dissensus.store.ledger import Ledger
 from finished import SOFT, finished
 
 

@@ -4,9 +4,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissensus.calibrate import COLDEST, HOTTEST, cross_fit, fit_temperature, stratified_halves, tempered
 from dissensus.errors import InputError
 from dissensus.metrics import nll_gold, soft_nll
+from dissensus.metrics.temperature import COLDEST, HOTTEST, cross_fit, fit_temperature, stratified_halves, tempered
 
 
 def model(n=400, k=4, seed=0, temperature=2.5, votes=20):

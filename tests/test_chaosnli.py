@@ -84,7 +84,7 @@ def test_a_broken_line_is_named(tmp_path, bad, what):
     with pytest.raises(InputError, match=what) as caught:
         datasets.load("chaosnli", root=tmp_path)
     assert caught.value.where.endswith("chaosNLI_snli.jsonl:2")
-    assert "dissensus data get chaosnli" in caught.value.mend
+    assert "dissensus data get chaosnli" in caught.value.hint
 
 
 def test_a_pair_that_stands_there_twice_is_refused(tmp_path):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from dissensus import claims
 from dissensus.cli import cli, main
-from dissensus.cli.experiments import parse_seeds
-from dissensus.display import Display
+from dissensus.cli.experiment_commands import parse_seeds
+from dissensus.cli.progress import Display
+from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
-from dissensus.ledger import Ledger
-from dissensus.stage import Stage
+from dissensus.store import locks as claims
+from dissensus.store.ledger import Ledger
 
 
 @pytest.fixture

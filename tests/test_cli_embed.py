@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissensus import datasets, encoders
-from dissensus.cli.embed import embed
+from dissensus import datasets
+from dissensus.cli.embed_command import embed
+from dissensus.datasets.own_files import read_features
 from dissensus.errors import InputError
-from dissensus.readers import read_features
+from dissensus.models import encoders
 
 
 class Toy:
@@ -63,7 +64,7 @@ def test_the_command_that_absent_features_name_makes_them():
     write_popquorn()
     with pytest.raises(InputError) as caught:
         datasets.load("popquorn", features="words")
-    command = caught.value.mend.split("`")[1].split()
+    command = caught.value.hint.split("`")[1].split()
     assert command[:2] == ["dissensus", "embed"]
     call(*command[2:])
     datasets.load("popquorn", features="words")
@@ -113,6 +114,6 @@ def test_bad_input_is_said_and_nothing_is_written(arguments, what, tmp_path):
 
 
 def test_the_command_imports_no_torch_before_it_is_used():
-    program = "import sys; import dissensus.cli.embed; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    program = "import sys; import dissensus.cli.embed_command; print('torch' in sys.modules, 'numpy' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["False", "False"]

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowds import counts, crowd
-from dissensus.delivery import DELIVERIES, Multipass, Sampled, Soft, invert_cdf
 from dissensus.errors import InputError
-from dissensus.targets import Empirical, Target
+from dissensus.labels.delivery import DELIVERIES, Multipass, Sampled, Soft, invert_cdf
+from dissensus.labels.targets import Empirical, Target
 
 MEMBERS = [Soft(), Sampled(), Sampled(every=3), Multipass(), Multipass(seed_offset=1000)]
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from dissensus import datasets
-from dissensus.data import Data
 from dissensus.datasets import digits
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 

@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from dissensus import display
-from dissensus.display import Display
-from dissensus.executors import Event
+from dissensus.cli import progress as display
+from dissensus.cli.progress import Display
+from dissensus.engine.events import Event
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissensus.datasets import distortions
-from dissensus.datasets.distortions import DISTORTIONS, Distort
 from dissensus.errors import InputError
+from dissensus.training import distortions
+from dissensus.training.distortions import DISTORTIONS, Distort
 
 
 def generator(seed=0):

@@ -10,18 +10,20 @@ import torch
 import torch.distributed as dist
 
 import lives
-from dissensus import datasets, evaluate, random, train
-from dissensus.datasets.images import CropFlip
-from dissensus.delivery import Sampled
-from dissensus.distributed import ALONE, Group
-from dissensus.ledger import Ledger
-from dissensus.mixing import Mixup
+from dissensus import datasets, random
+from dissensus.engine.one_run import Execution, execute
+from dissensus.labels.delivery import Sampled
+from dissensus.labels.mixing import Mixup
+from dissensus.labels.targets import Empirical
 from dissensus.models import Mlp, Smallcnn, moments
-from dissensus.optim import Constant, Sgd
-from dissensus.recipe import Recipe
-from dissensus.runner import Execution, execute
-from dissensus.runs import Spec
-from dissensus.targets import Empirical
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Spec
+from dissensus.training import evaluate
+from dissensus.training import loop as train
+from dissensus.training.augmentation import CropFlip
+from dissensus.training.distributed import ALONE, Group
+from dissensus.training.optimisers import Constant, Sgd
+from dissensus.training.recipe import Recipe
 
 DATA = datasets.load("digits")
 PLAIN = train.Settings(Sgd(lr=0.1, weight_decay=0.0), Constant(), epochs=1, batch=61)

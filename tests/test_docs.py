@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dissensus.cli import cli
-from dissensus.delivery import DELIVERIES
+from dissensus.labels.delivery import DELIVERIES
+from dissensus.labels.mixing import MIXINGS
+from dissensus.labels.targets import TARGETS
 from dissensus.metrics import METRICS
-from dissensus.mixing import MIXINGS
 from dissensus.recipes import RECIPES
-from dissensus.targets import TARGETS
 
 ROOT = Path(__file__).parent.parent
 

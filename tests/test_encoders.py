@@ -15,13 +15,13 @@ import pytest
 import torch
 from torch import nn
 
-from dissensus import encoders
-from dissensus.encoders import Name, cache, huggingface
-from dissensus.encoders.efficientnet import EfficientNetLite0
-from dissensus.encoders.encoder import package
-from dissensus.encoders.minilm import MiniLM
-from dissensus.encoders.pixels import IMAGENET, prepare
 from dissensus.errors import InputError
+from dissensus.models import encoders
+from dissensus.models.encoders import Name, cache, huggingface
+from dissensus.models.encoders.efficientnet import EfficientNetLite0
+from dissensus.models.encoders.encoder import package
+from dissensus.models.encoders.minilm import MiniLM
+from dissensus.models.encoders.pixels import IMAGENET, prepare
 from toys import IDS, TEXTS, VECTORS, Toy
 
 
@@ -75,7 +75,7 @@ def test_a_missing_package_brings_the_command_that_installs_it(name, missing, co
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(InputError, match=f"needs the package {missing}") as caught:
         encoders.build(name)
-    assert command in caught.value.mend
+    assert command in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["st", "hf", "minilm:x", "efficientnet-lite0:x"])

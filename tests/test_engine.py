@@ -13,17 +13,22 @@ import pytest
 import torch
 
 import lives
-from dissensus import analyses, checkpoints, claims, datasets
-from dissensus.delivery import Multipass, Sampled
+from dissensus import datasets
+from dissensus.engine import local
+from dissensus.engine import measures as analyses
+from dissensus.engine.events import Event
+from dissensus.engine.one_run import Execution, InterruptedRunError, execute
+from dissensus.engine.worker import compute
 from dissensus.errors import InputError
-from dissensus.executors import Event, compute, local
-from dissensus.ledger import Ledger
-from dissensus.mixing import Mixup
+from dissensus.labels.delivery import Multipass, Sampled
+from dissensus.labels.mixing import Mixup
 from dissensus.models import Linear, Mlp, Smallcnn, Speedy
-from dissensus.optim import AdamW, Ema, Sgd
-from dissensus.recipe import Best, Recipe
-from dissensus.runner import Execution, InterruptedRunError, execute
-from dissensus.splits import Holdout
+from dissensus.store import checkpoints
+from dissensus.store import locks as claims
+from dissensus.store.ledger import Ledger
+from dissensus.training.optimisers import AdamW, Ema, Sgd
+from dissensus.training.recipe import Best, Recipe
+from dissensus.training.splits import Holdout
 
 DATA = datasets.load("digits")
 QUICK = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=256)
@@ -215,7 +220,7 @@ def test_a_worker_whose_parent_is_gone_leaves(tmp_path):
 
 
 def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("dissensus.runner.Stage.of", lambda spec, ledger: 1 / 0)
+    monkeypatch.setattr("dissensus.engine.one_run.Stage.of", lambda spec, ledger: 1 / 0)
     ledger, spec, events = Ledger(tmp_path), QUICK.spec(DATA, 0), []
     compute(lives.alone(spec), ledger, ALONE, events.append)
     assert events[-1].kind == "failed"
@@ -387,7 +392,7 @@ def test_a_list_in_a_folder_that_cannot_be_written_is_read_all_the_same(copy, mo
     def refused(*arguments, **options):
         raise PermissionError
 
-    monkeypatch.setattr("dissensus.ledger.write_whole", refused)
+    monkeypatch.setattr("dissensus.store.ledger.write_whole", refused)
     assert [one.id for one in copy.summaries()] == copy.ids()
 
 

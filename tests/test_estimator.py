@@ -5,10 +5,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from crowds import crowd
-from dissensus.delivery import Sampled
 from dissensus.errors import InputError
 from dissensus.estimator import VoteClassifier
-from dissensus.targets import Smoothed
+from dissensus.labels.delivery import Sampled
+from dissensus.labels.targets import Smoothed
 
 DATA = crowd(items=200, classes=4, votes=10)
 X = DATA.x.numpy()

@@ -11,14 +11,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dissensus import records, report, stats
+from dissensus import report, stats
 from dissensus.errors import InputError
-from dissensus.experiment import Claim, Exhibit, Manifest, Printed
-from dissensus.ledger import Ledger
-from dissensus.records import Records
-from dissensus.report.claims import judged
+from dissensus.experiments.description import Claim, Exhibit, Manifest, Printed
 from dissensus.report.exhibits import value_of
-from dissensus.runs import Run, Spec
+from dissensus.report.judged_claims import judged
+from dissensus.store import records
+from dissensus.store.ledger import Ledger
+from dissensus.store.records import Records
+from dissensus.store.spec import Run, Spec
 
 EMPTY = Manifest("t/x", "A title", "Why?", "laptop", "dissensus run t/x --out o", "soft_nll", (), (0,), ())
 

@@ -4,15 +4,27 @@ from dataclasses import replace
 
 import pytest
 
-from dissensus import analyses, datasets
-from dissensus.analyses import lowest
-from dissensus.data import Data
-from dissensus.experiment import Analysis, Claim, Dataset, Exhibit, Experiment, Panel, Training, Tuned, plan, size
+from dissensus import datasets
+from dissensus.datasets.data import Data
+from dissensus.engine import measures as analyses
+from dissensus.engine.measures import lowest
+from dissensus.experiments.description import (
+    Analysis,
+    Claim,
+    Dataset,
+    Exhibit,
+    Experiment,
+    Panel,
+    Training,
+    Tuned,
+    plan,
+    size,
+)
 from dissensus.models import Mlp
-from dissensus.optim import Adam
-from dissensus.recipe import Recipe
 from dissensus.recipes import RECIPES
-from dissensus.runs import Spec
+from dissensus.store.spec import Spec
+from dissensus.training.optimisers import Adam
+from dissensus.training.recipe import Recipe
 
 BASE = Recipe(model=Mlp(), optimiser=Adam(0.1), epochs=2)
 SLOW = replace(BASE, optimiser=Adam(0.01))

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from dissensus import datasets, encoders
-from dissensus.data import Data
-from dissensus.datasets import features
-from dissensus.datasets.features import Features, content_keys
-from dissensus.encoders import Name
-from dissensus.encoders.sources import read_contents
+from dissensus import datasets
+from dissensus.datasets import feature_files as features
+from dissensus.datasets.data import Data
+from dissensus.datasets.feature_files import Features, content_keys
 from dissensus.errors import InputError
+from dissensus.models import encoders
+from dissensus.models.encoders import Name
+from dissensus.models.encoders.sources import read_contents
 from toys import IDS, TEXTS, Toy
 
 
@@ -61,7 +62,7 @@ def test_absent_features_bring_the_command_that_makes_them(tmp_path):
     write_popquorn(tmp_path, "banana")
     with pytest.raises(InputError, match="popquorn has no features by 'minilm'") as caught:
         datasets.load("popquorn", features="minilm", root=tmp_path)
-    assert "dissensus embed popquorn minilm" in caught.value.mend
+    assert "dissensus embed popquorn minilm" in caught.value.hint
 
 
 def test_items_without_features_are_counted(toy, tmp_path):
@@ -76,7 +77,7 @@ def test_features_of_another_text_under_the_same_id_are_refused(toy, tmp_path):
     write_popquorn(tmp_path, "banana", "figs")
     with pytest.raises(InputError, match="the features of '1' were made of something else") as caught:
         datasets.load("popquorn", features="toy", root=tmp_path)
-    assert "dissensus embed popquorn toy" in caught.value.mend
+    assert "dissensus embed popquorn toy" in caught.value.hint
 
 
 def test_what_does_not_fit_in_a_read_only_folder_is_found_anew_in_the_cache(toy, tmp_path):

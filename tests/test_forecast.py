@@ -2,15 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from dissensus import analyses, datasets
-from dissensus import forecast as forecast_module
-from dissensus.forecast import forecast, training_cost
-from dissensus.ledger import Ledger
+from dissensus import datasets
+from dissensus.engine import measures as analyses
+from dissensus.engine.one_run import Execution, execute
+from dissensus.experiments import cost as forecast_module
+from dissensus.experiments.cost import forecast, training_cost
 from dissensus.models import Linear, Mlp
-from dissensus.optim import AdamW
-from dissensus.recipe import Recipe
-from dissensus.runner import Execution, execute
-from dissensus.splits import Holdout
+from dissensus.store.ledger import Ledger
+from dissensus.training.optimisers import AdamW
+from dissensus.training.recipe import Recipe
+from dissensus.training.splits import Holdout
 
 DATA = datasets.load("digits")
 QUICK = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=256)

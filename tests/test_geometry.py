@@ -10,10 +10,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dissensus import geometry, random
+from dissensus import random
 from dissensus.errors import InputError
-from dissensus.geometry import EIGENVALUES, TRACES, Hessian
 from dissensus.models import Classifier, Mlp, Normalise, Smallcnn
+from dissensus.probes import geometry
+from dissensus.probes.geometry import EIGENVALUES, TRACES, Hessian
 
 CLASSES, ITEMS = 3, 20
 

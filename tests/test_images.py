@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dissensus import runs
-from dissensus.datasets.images import CropFlip, Cutout, InTurn, NoAugment, to_float
+from dissensus.datasets.data import to_float
 from dissensus.errors import InputError
-from dissensus.recipe import AUGMENTS
+from dissensus.store import encoding
+from dissensus.training.augmentation import CropFlip, Cutout, InTurn, NoAugment
+from dissensus.training.recipe import AUGMENTS
 
 
 def naive(x: Tensor, generator: torch.Generator, padding: int, flip: bool, reflect: bool) -> Tensor:
@@ -69,7 +70,7 @@ def test_every_member_keeps_shape_and_type_and_goes_through_a_spec(member):
     x = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8, generator=generator())
     out = augment(x, generator())
     assert (out.shape, out.dtype) == (x.shape, x.dtype)
-    assert runs.decode(runs.encode(augment), AUGMENTS) == augment
+    assert encoding.decode(encoding.encode(augment), AUGMENTS) == augment
 
 
 @settings(deadline=None, max_examples=40)
@@ -97,7 +98,7 @@ def test_augmentations_in_turn_draw_one_after_another_from_one_stream():
     by_hand = Cutout(3)(CropFlip(2)(x, draws), draws)
     both = InTurn((CropFlip(2), Cutout(3)))
     assert torch.equal(both(x, generator()), by_hand)
-    assert runs.decode(runs.encode(both), AUGMENTS) == both
+    assert encoding.decode(encoding.encode(both), AUGMENTS) == both
 
 
 def test_an_image_is_not_reflected_further_than_it_reaches():

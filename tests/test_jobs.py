@@ -6,21 +6,25 @@ import numpy as np
 import pytest
 
 import lives
-from dissensus import claims, datasets
-from dissensus.datasets import features
-from dissensus.delivery import Sampled, Soft
-from dissensus.executors import Agenda, Event, Job, compute, computing, local
-from dissensus.executors.agenda import ATTEMPTS
-from dissensus.executors.jobs import MOST_TOGETHER, companies, grouping
-from dissensus.ledger import Ledger
+from dissensus import datasets
+from dissensus.datasets import feature_files as features
+from dissensus.engine import local
+from dissensus.engine import worker as computing
+from dissensus.engine.assignments import MOST_TOGETHER, Job, companies, grouping
+from dissensus.engine.events import Event
+from dissensus.engine.one_run import Execution
+from dissensus.engine.scheduler import ATTEMPTS, Agenda
+from dissensus.engine.stacked_runs import alike
+from dissensus.engine.worker import compute
+from dissensus.labels.delivery import Sampled, Soft
 from dissensus.models import Mlp
-from dissensus.optim import Adam, Constant
-from dissensus.recipe import Recipe
-from dissensus.runner import Execution
-from dissensus.runs import Spec
-from dissensus.splits import Holdout
-from dissensus.storage import DiskFullError
-from dissensus.together import alike
+from dissensus.store import locks as claims
+from dissensus.store.atomic_files import DiskFullError
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Spec
+from dissensus.training.optimisers import Adam, Constant
+from dissensus.training.recipe import Recipe
+from dissensus.training.splits import Holdout
 from test_engine import outcome
 
 HEAD = Recipe(

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from dissensus.errors import InputError
-from dissensus.mixing import MIXINGS, Cutmix, Mixup, Unmixed
+from dissensus.labels.mixing import MIXINGS, Cutmix, Mixup, Unmixed
 
 X = torch.rand(16, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 HARD = torch.arange(16) % 5

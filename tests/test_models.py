@@ -6,8 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dissensus import random, runs
+from dissensus import random
 from dissensus.models import MODELS, Linear, Mlp, Model, Normalise, ResNet18, ResNet20, Smallcnn, Speedy, moments
+from dissensus.store import encoding
 
 SHAPE = (3, 8, 8)
 MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.25, 0.3])
@@ -34,12 +35,12 @@ def test_spec_names_are_those_of_the_papers_and_the_docs():
 
 @every_model
 def test_a_member_goes_through_a_spec_and_back(member):
-    assert runs.decode(runs.encode(member()), MODELS) == member()
+    assert encoding.decode(encoding.encode(member()), MODELS) == member()
 
 
 def test_changed_fields_go_through_a_spec_too():
     for model in (Mlp(hidden=(64, 32), dropout=0.0), Smallcnn(width=4, hidden=8), Speedy((8, 16), scale=0.5)):
-        assert runs.decode(runs.encode(model), MODELS) == model
+        assert encoding.decode(encoding.encode(model), MODELS) == model
 
 
 @every_model

@@ -10,11 +10,12 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
 from scipy.stats import entropy
 
-from dissensus import metrics, ood, random
+from dissensus import metrics, random
 from dissensus.errors import InputError
 from dissensus.models import Smallcnn
-from dissensus.ood import DETECTORS, Scene
-from dissensus.predictions import Predictions
+from dissensus.models.predictions import Predictions
+from dissensus.probes import detectors as ood
+from dissensus.probes.detectors import DETECTORS, Scene
 
 SHAPE = (1, 6, 6)
 

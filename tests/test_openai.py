@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dissensus import encoders
-from dissensus.encoders import Name, openai
 from dissensus.errors import InputError
+from dissensus.models import encoders
+from dissensus.models.encoders import Name, openai
 from toys import IDS, TEXTS
 
 Answer = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
@@ -174,7 +174,7 @@ def test_without_a_key_nothing_is_asked(serve, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(InputError, match="no key") as caught:
         encoder(["a"])
-    assert "OPENAI_API_KEY" in caught.value.mend
+    assert "OPENAI_API_KEY" in caught.value.hint
     assert service.asked == []
 
 

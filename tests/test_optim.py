@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from dissensus.optim import (
+from dissensus.training.optimisers import (
     AVERAGES,
     OPTIMISERS,
     SCHEDULES,

@@ -15,10 +15,10 @@ import pytest
 from scipy.special import stdtrit
 
 from dissensus.errors import InputError
-from dissensus.experiment import Printed
+from dissensus.experiments.description import Printed
 from dissensus.metrics import METRICS
-from dissensus.ood import DETECTORS
-from dissensus.recipes import numbers
+from dissensus.probes.detectors import DETECTORS
+from dissensus.recipes import printed as numbers
 from dissensus.report.wording import paper_value
 from dissensus.stats import holm
 
@@ -76,7 +76,7 @@ def test_every_table_is_full():
 
 def test_every_column_is_a_metric_or_detector_of_ours_or_explained_in_the_head_of_its_file():
     for paper in numbers.papers():
-        head = (files(numbers) / f"{paper}.toml").read_text(encoding="utf-8").split("\n\n", 1)[0]
+        head = (files("dissensus.recipes") / f"paper{paper}/printed.toml").read_text(encoding="utf-8").split("\n\n", 1)[0]
         known = {*METRICS, *DETECTORS, *re.findall(r"\w+", head)}
         for exhibit in set(numbers.exhibits(paper)) - {"text"}:
             for column in {one.column for one in numbers.printed(paper, exhibit)}:

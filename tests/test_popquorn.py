@@ -63,7 +63,7 @@ def test_what_is_no_rating_is_refused_where_it_stands(tmp_path, content, what, w
     with pytest.raises(InputError, match=what) as caught:
         datasets.load("popquorn", root=tmp_path)
     assert caught.value.where.endswith(where)
-    assert "dissensus data get popquorn" in caught.value.mend
+    assert "dissensus data get popquorn" in caught.value.hint
 
 
 def test_a_set_that_is_not_here_says_how_to_get_it(tmp_path):

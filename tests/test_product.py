@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from crowds import crowd
-from dissensus.delivery import DELIVERIES
 from dissensus.errors import InputError
-from dissensus.mixing import MIXINGS
-from dissensus.predictions import Predictions
-from dissensus.targets import TARGETS, Teacher, teacher_target
+from dissensus.labels.delivery import DELIVERIES
+from dissensus.labels.mixing import MIXINGS
+from dissensus.labels.targets import TARGETS, Teacher, teacher_target
+from dissensus.models.predictions import Predictions
 
 WITHOUT_VOTES_OF_THEIR_OWN = {"majority", "gold", "smoothed", "class_mean", "dirichlet", "dawid_skene", "teacher"}
 REFUSED = {(target, "multipass") for target in WITHOUT_VOTES_OF_THEIR_OWN}
@@ -18,7 +18,7 @@ REFUSED = {(target, "multipass") for target in WITHOUT_VOTES_OF_THEIR_OWN}
 def made(name, data, rows):
     if name == "teacher":
         said = Predictions(torch.log(data.people[rows] + 0.1))
-        return teacher_target([said, said], rows)
+        return teacher_target([said.logits, said.logits], rows)
     return TARGETS[name]().target(data, rows)
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.func import functional_call, jacrev
 
-from dissensus.delivery import Sampled, Soft
+from dissensus.labels.delivery import Sampled, Soft
+from dissensus.labels.targets import Target
 from dissensus.models import Mlp
-from dissensus.targets import Target
 
 K = 4
 P = torch.tensor([0.5, 0.3, 0.2, 0.0], dtype=torch.float64)

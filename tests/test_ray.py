@@ -17,18 +17,21 @@ from pathlib import Path
 import pytest
 
 import lives
-from dissensus import analyses, claims, datasets, processes
-from dissensus.display import survey
+from dissensus import datasets
+from dissensus.cli.progress import survey
+from dissensus.engine import local
+from dissensus.engine import measures as analyses
+from dissensus.engine import ray as on_ray
+from dissensus.engine import worker_processes as processes
+from dissensus.engine.one_run import Execution
 from dissensus.errors import InputError
-from dissensus.executors import local
-from dissensus.executors import ray as on_ray
-from dissensus.ledger import Ledger
+from dissensus.labels.targets import Teacher
 from dissensus.models import Linear
-from dissensus.optim import AdamW
-from dissensus.recipe import Recipe
-from dissensus.runner import Execution
-from dissensus.runs import Spec
-from dissensus.targets import Teacher
+from dissensus.store import locks as claims
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Spec
+from dissensus.training.optimisers import AdamW
+from dissensus.training.recipe import Recipe
 from test_jobs import heads
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'dissensus[ray]'")

@@ -13,10 +13,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissensus.data import check_probabilities
+from dissensus.datasets.gold import read_gold
+from dissensus.datasets.own_files import read_features, read_predictions, read_probabilities
 from dissensus.errors import InputError
-from dissensus.readers import align, read_features, read_gold, read_predictions, read_probabilities, read_votes
-from dissensus.votes import Votes, check_shares
+from dissensus.metrics.checks import check_probabilities, check_shares
+from dissensus.votes import read_votes
+from dissensus.votes.alignment import align
+from dissensus.votes.votes import Votes
 
 CLASSES = ("cat", "dog", "cow")
 
@@ -27,7 +30,7 @@ def written(tmp_path: Path, content: str, name: str = "file.csv") -> Path:
 
 
 def test_reading_does_not_import_torch_or_pandas() -> None:
-    code = "import sys, dissensus.readers; sys.exit(bool({'torch', 'pandas'} & set(sys.modules)))"
+    code = "import sys, dissensus.votes; sys.exit(bool({'torch', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

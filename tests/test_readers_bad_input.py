@@ -1,4 +1,4 @@
-"""Bad files: each says where, what and how to mend it."""
+"""Bad files: each says where, what and how to correct it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from dissensus.datasets.gold import read_gold
+from dissensus.datasets.own_files import read_features, read_predictions, read_probabilities
 from dissensus.errors import InputError
-from dissensus.readers import read_features, read_gold, read_predictions, read_probabilities, read_votes
+from dissensus.votes import read_votes
 
 LONG = "item,annotator,label\na,w1,cat\na,w2,dog\nb,w1,cat\n"
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dissensus.errors import InputError
-from dissensus.readers import read_votes, tables, write_votes
-from dissensus.votes import Votes
+from dissensus.votes import read_votes, tables, write_votes
+from dissensus.votes.votes import Votes
 
 TABLES = [".csv", ".tsv", ".jsonl", ".parquet"]
 PROPERTY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

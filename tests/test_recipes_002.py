@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 
 from dissensus import datasets, report
-from dissensus.datasets import features
+from dissensus.datasets import feature_files as features
+from dissensus.engine import assignments as jobs
+from dissensus.engine import local
+from dissensus.engine.one_run import Execution, execute
+from dissensus.engine.setup import Stage
+from dissensus.engine.stacked_runs import alike, execute_alike
 from dissensus.errors import InputError
-from dissensus.executors import jobs, local
-from dissensus.experiment import plan, size
-from dissensus.ledger import Ledger
+from dissensus.experiments.description import plan, size
 from dissensus.recipes import RECIPES, find
 from dissensus.recipes.paper002.grid import METHODS, SETS, SIZES, tuned
+from dissensus.report.comparisons import comparisons, looks
 from dissensus.report.exhibits import shown
-from dissensus.report.tables import comparisons, looks
-from dissensus.runner import Execution, execute
-from dissensus.stage import Stage
-from dissensus.together import alike, execute_alike
+from dissensus.store.ledger import Ledger
 from finished import write_cifar10h
 from test_chaosnli import line
 from test_chaosnli import write as write_chaosnli

@@ -7,14 +7,15 @@ import re
 import pytest
 
 from dissensus import datasets, report
-from dissensus.executors import local
-from dissensus.experiment import plan
-from dissensus.ledger import Ledger
-from dissensus.recipes import RECIPES, numbers
+from dissensus.engine import local
+from dissensus.engine.one_run import Execution
+from dissensus.experiments.description import plan
+from dissensus.recipes import RECIPES
+from dissensus.recipes import printed as numbers
 from dissensus.recipes.paper003 import PAPER003 as OURS
 from dissensus.recipes.paper003.settings import HELD, MAIN, at, methods
 from dissensus.report.exhibits import value_of
-from dissensus.runner import Execution
+from dissensus.store.ledger import Ledger
 from finished import write_cifar10h, write_sample, write_svhn
 
 

@@ -12,12 +12,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from dissensus import calibrate, metrics, report, stats
+from dissensus import metrics, report, stats
 from dissensus.errors import InputError
-from dissensus.experiment import Manifest, Printed, Row, Table
-from dissensus.ledger import Ledger
+from dissensus.experiments.description import Manifest, Printed, Row, Table
+from dissensus.metrics import temperature as calibrate
 from dissensus.random import numpy_generator
 from dissensus.report import png
+from dissensus.store.ledger import Ledger
 from fake_study import GOOD, METHODS, Fake, Page, manifest_of, page_of, shown
 
 

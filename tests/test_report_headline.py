@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dissensus import report, stats
-from dissensus.experiment import Row, Table
-from dissensus.ledger import Ledger
+from dissensus.experiments.description import Row, Table
+from dissensus.store.ledger import Ledger
 from fake_study import GOOD, Fake, manifest_of, page_of, shown
 
 

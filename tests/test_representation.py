@@ -11,7 +11,7 @@ from torch import nn
 from dissensus import random
 from dissensus.errors import InputError
 from dissensus.models import Classifier, Mlp, Normalise, ResNet20, Smallcnn
-from dissensus.representation import grad_cam, linear_cka, stability
+from dissensus.probes.representation import grad_cam, linear_cka, stability
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:

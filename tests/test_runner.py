@@ -5,19 +5,22 @@ import numpy as np
 import pytest
 import torch
 
-from dissensus import analyses, datasets
-from dissensus.delivery import Multipass, Sampled
+from dissensus import datasets
+from dissensus.engine import local
+from dissensus.engine import measures as analyses
+from dissensus.engine.events import Event
+from dissensus.engine.one_run import Execution, execute
+from dissensus.engine.scheduler import Agenda
 from dissensus.errors import InputError
-from dissensus.executors import Agenda, Event, local
-from dissensus.experiment import in_order
-from dissensus.ledger import Ledger
+from dissensus.experiments.description import in_order
+from dissensus.labels.delivery import Multipass, Sampled
+from dissensus.labels.targets import Majority, Teacher
 from dissensus.models import Linear, Mlp, Smallcnn
-from dissensus.optim import AdamW, EarlyStopping
-from dissensus.recipe import Best, Chosen, Recipe, Resampled
-from dissensus.runner import Execution, execute
-from dissensus.runs import Spec
-from dissensus.splits import Holdout
-from dissensus.targets import Majority, Teacher
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Spec
+from dissensus.training.optimisers import AdamW, EarlyStopping
+from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
+from dissensus.training.splits import Holdout
 
 SMALL = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=64)
 DATA = datasets.load("digits")
@@ -231,7 +234,7 @@ def test_a_chosen_run_is_trained_as_the_winner_was_and_says_so(tmp_path):
 def test_a_class_that_nobody_chose_among_the_training_items_is_refused(tmp_path, monkeypatch):
     classes = (*DATA.classes, "ten")
     more = replace(DATA, classes=classes, votes=replace(DATA.votes, classes=classes), truth=None)
-    monkeypatch.setattr("dissensus.stage.datasets.load", lambda name: more)
+    monkeypatch.setattr("dissensus.engine.setup.datasets.load", lambda name: more)
     monkeypatch.setenv("DISSENSUS_DATA", str(tmp_path))  # what was loaded before does not count
     with pytest.raises(InputError, match="nobody chose 'ten'"):
         execute(SMALL.spec(more, 0), Ledger(tmp_path))

@@ -8,18 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import datasets
-from dissensus.datasets.images import CropFlip
-from dissensus.delivery import Multipass, Sampled
 from dissensus.errors import InputError
-from dissensus.experiment import Experiment, Manifest, Panel, Printed, in_order, plan
-from dissensus.ledger import Ledger
-from dissensus.mixing import Cutmix, Mixup
+from dissensus.experiments.description import Experiment, Manifest, Panel, Printed, in_order, plan
+from dissensus.labels.delivery import Multipass, Sampled
+from dissensus.labels.mixing import Cutmix, Mixup
+from dissensus.labels.targets import TARGETS, Majority, Shuffled, Smoothed, Teacher
 from dissensus.models import Mlp, ResNet18, Smallcnn
-from dissensus.optim import AdamW, EarlyStopping, Multistep, Plateau
-from dissensus.recipe import Best, Recipe, Resampled
-from dissensus.runs import Run, Spec, canonical, decode, encode, name_of
-from dissensus.splits import Folds, Holdout
-from dissensus.targets import TARGETS, Majority, Shuffled, Smoothed, Teacher
+from dissensus.store.encoding import decode, encode, name_of
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run, Spec, canonical
+from dissensus.training.augmentation import CropFlip
+from dissensus.training.optimisers import AdamW, EarlyStopping, Multistep, Plateau
+from dissensus.training.recipe import Best, Recipe, Resampled
+from dissensus.training.splits import Folds, Holdout
 
 RECIPES = [
     Recipe(model=Smallcnn()),

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from dissensus.errors import InputError
-from dissensus.stacked import side_by_side as module
-from dissensus.stacked.side_by_side import side_by_side
+from dissensus.training.stacked import side_by_side as module
+from dissensus.training.stacked.side_by_side import side_by_side
 
 pytestmark = pytest.mark.skipif(not module._can_fork(), reason="this system cannot fork")
 
@@ -51,7 +51,7 @@ def test_processes_are_other_processes_with_one_thread():
     assert all(pid != os.getpid() and threads == 1 for pid, threads in told)
 
 
-@pytest.mark.parametrize("error", [OSError("gone"), InputError("no such thing", where="there", mend="Look", state="")])
+@pytest.mark.parametrize("error", [OSError("gone"), InputError("no such thing", where="there", hint="Look", state="")])
 def test_an_error_ends_the_others_and_says_where_it_was_raised(either, error):
     with pytest.raises(type(error)) as raised:
         side_by_side([endless, functools.partial(fails, error)], 2, lambda _: None)

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from dissensus import datasets, random
-from dissensus.ledger import Ledger
+from dissensus.engine.setup import Stage
 from dissensus.models import Speedy
 from dissensus.models.flops import training_flops
-from dissensus.recipe import Recipe
-from dissensus.recipes.speedy import LAPTOP, QUALITY
-from dissensus.stage import Stage
+from dissensus.recipes.speedy_settings import LAPTOP, QUALITY
+from dissensus.store.ledger import Ledger
+from dissensus.training.recipe import Recipe
 
 DIGITS = datasets.load("digits")
 PETA = 1e15

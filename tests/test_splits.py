@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus.errors import InputError
-from dissensus.splits import Folds, Holdout
+from dissensus.training.splits import Folds, Holdout
 
 STRATA = torch.arange(1000) % 10
 

@@ -7,14 +7,18 @@ import pytest
 import torch
 
 from crowds import crowd
-from dissensus import metrics, random, stacked, train
-from dissensus.delivery import Multipass, Sampled, Soft
+from dissensus import metrics, random
 from dissensus.errors import InputError
+from dissensus.labels.delivery import Multipass, Sampled, Soft
+from dissensus.labels.targets import Empirical, Majority
 from dissensus.models import Mlp, moments
-from dissensus.optim import Adam, AdamW, Constant, Cosine, EarlyStopping, Plateau, Sgd
-from dissensus.predictions import Predictions
-from dissensus.stacked import Member, Monitor, plan, training
-from dissensus.targets import Empirical, Majority
+from dissensus.models.predictions import Predictions
+from dissensus.training import loop as train
+from dissensus.training import stacked
+from dissensus.training.optimisers import Adam, AdamW, Constant, Cosine, EarlyStopping, Plateau, Sgd
+from dissensus.training.stacked import Member, Monitor
+from dissensus.training.stacked import grouping as plan
+from dissensus.training.stacked import stack as training
 
 K = 4
 DATA = crowd(items=90, classes=K)

@@ -6,10 +6,9 @@ import torch
 from hypothesis import given
 
 from crowds import counts, crowd
-from dissensus.data import Data
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.predictions import Predictions
-from dissensus.targets import (
+from dissensus.labels.targets import (
     ClassMean,
     DawidSkene,
     Dirichlet,
@@ -21,7 +20,7 @@ from dissensus.targets import (
     teacher_target,
     ties,
 )
-from dissensus.votes import Votes
+from dissensus.votes.votes import Votes
 
 
 def data_of(matrix, gold=None):
@@ -118,9 +117,9 @@ def test_a_shuffled_target_has_the_same_rows_at_other_items_and_stays_in_the_tra
 
 def test_an_ensemble_of_teachers_is_the_mean_of_their_probabilities():
     one, two = torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-    target = teacher_target([Predictions(one), Predictions(two)], torch.arange(1))
+    target = teacher_target([one, two], torch.arange(1))
     assert torch.allclose(target.probs, (one.double().softmax(1) + two.double().softmax(1)) / 2)
-    hot = teacher_target([Predictions(one)], torch.arange(1), temperature=1e6)
+    hot = teacher_target([one], torch.arange(1), temperature=1e6)
     assert torch.allclose(hot.probs, torch.full((1, 2), 0.5, dtype=torch.float64), atol=1e-5)
 
 

@@ -8,14 +8,14 @@ from torch.nn.functional import cross_entropy
 
 from crowds import crowd
 from dissensus import random
-from dissensus.datasets.images import CropFlip
-from dissensus.delivery import Multipass, Sampled, Soft
 from dissensus.errors import InputError
-from dissensus.mixing import Cutmix, Mixup
+from dissensus.labels.delivery import Multipass, Sampled, Soft
+from dissensus.labels.mixing import Cutmix, Mixup
+from dissensus.labels.targets import Empirical
 from dissensus.models import Mlp, Smallcnn, Speedy, moments
-from dissensus.optim import Adam, AdamW, Constant, Cosine, EarlyStopping, Ema, Linear, Plateau, Sgd
-from dissensus.targets import Empirical
-from dissensus.train import Settings, fit
+from dissensus.training.augmentation import CropFlip
+from dissensus.training.loop import Settings, fit
+from dissensus.training.optimisers import Adam, AdamW, Constant, Cosine, EarlyStopping, Ema, Linear, Plateau, Sgd
 
 DATA = crowd(items=60, classes=4)
 IMAGES = crowd(items=60, classes=4, images=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus.errors import InputError
-from dissensus.votes import Votes
+from dissensus.votes.votes import Votes
 
 
 @st.composite

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dissensus.encoders import Name
+from dissensus.models.encoders import Name
 
 TEXTS = ["a", "banana", "kiwi", "a", "aa", "papaya", "fig", "date"]
 VECTORS = [[len(text), text.count("a")] for text in TEXTS]

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from dissensus.errors import InputError
     from dissensus.estimator import VoteClassifier
     from dissensus.metrics import score
-    from dissensus.readers import read_votes, write_votes
-    from dissensus.votes import Votes
+    from dissensus.votes import read_votes, write_votes
+    from dissensus.votes.votes import Votes
 
 __version__ = "0.1.0"
 __all__ = ["InputError", "VoteClassifier", "Votes", "read_votes", "score", "write_votes"]
@@ -17,10 +17,10 @@ __all__ = ["InputError", "VoteClassifier", "Votes", "read_votes", "score", "writ
 _HOMES = {
     "InputError": "dissensus.errors",
     "VoteClassifier": "dissensus.estimator",
-    "Votes": "dissensus.votes",
-    "read_votes": "dissensus.readers",
+    "Votes": "dissensus.votes.votes",
+    "read_votes": "dissensus.votes",
     "score": "dissensus.metrics",
-    "write_votes": "dissensus.readers",
+    "write_votes": "dissensus.votes",
 }
 
 

@@ -1,4 +1,4 @@
-"""The one error that bad input raises: where it is, what is wrong, how to mend it, and what state the user is left in."""
+"""The one error that bad input raises: where it is, what is wrong, how to correct it, and what state the user is left in."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from __future__ import annotations
 class InputError(ValueError):
     """Bad input from outside. The command line prints it without a traceback and exits with code 2.
 
-    >>> print(InputError("label 'catt' is not a class", where="votes.csv:212", mend="Mend the row"))
+    >>> print(InputError("label 'catt' is not a class", where="votes.csv:212", hint="Correct the row"))
     votes.csv:212: label 'catt' is not a class.
-      Mend the row. Nothing was written.
+      Correct the row. Nothing was written.
     """
 
-    def __init__(self, what: str, *, where: str = "", mend: str = "", state: str = "Nothing was written.") -> None:
-        self.what, self.where, self.mend, self.state = what, where, mend, state
+    def __init__(self, what: str, *, where: str = "", hint: str = "", state: str = "Nothing was written.") -> None:
+        self.what, self.where, self.hint, self.state = what, where, hint, state
         head = f"{where}: {what}" if where else what
-        tail = " ".join(_sentence(part) for part in (mend, state) if part)
+        tail = " ".join(_sentence(part) for part in (hint, state) if part)
         super().__init__(_sentence(head) + (f"\n  {tail}" if tail else ""))
 
     def __reduce__(self) -> tuple[object, ...]:  # keyword arguments would be lost on the way back from a worker process
-        return _restore, (self.what, self.where, self.mend, self.state)
+        return _restore, (self.what, self.where, self.hint, self.state)
 
 
-def _restore(what: str, where: str, mend: str, state: str) -> InputError:
-    return InputError(what, where=where, mend=mend, state=state)
+def _restore(what: str, where: str, hint: str, state: str) -> InputError:
+    return InputError(what, where=where, hint=hint, state=state)
 
 
 def _sentence(text: str) -> str:

@@ -14,16 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from dissensus import evaluate, metrics, random, train
-from dissensus.data import Data
-from dissensus.delivery import DELIVERIES, Delivery
+from dissensus import metrics, random
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.labels.delivery import DELIVERIES, Delivery
+from dissensus.labels.targets import TARGETS, TargetRule
 from dissensus.models import Linear, Mlp, moments
 from dissensus.models.classifier import Classifier
-from dissensus.optim import AdamW, Cosine
-from dissensus.predictions import Predictions
-from dissensus.targets import TARGETS, TargetRule
-from dissensus.votes import Votes, row_names
+from dissensus.models.predictions import Predictions
+from dissensus.training import evaluate
+from dissensus.training import loop as train
+from dissensus.training.optimisers import AdamW, Cosine
+from dissensus.votes.votes import Votes, row_names
 
 HEADS = ("linear", "mlp")
 FORMAT = 1  # of the saved folder
@@ -33,7 +35,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
     """A linear model or a small MLP on features, trained on votes.
 
     `target` and `delivery` are names (`empirical`, `majority`, `smoothed`…; `soft`, `sampled`, `multipass`) or members
-    of `dissensus.targets` and `dissensus.delivery` with settings of their own. The model standardises its features.
+    of `dissensus.labels` with settings of their own. The model standardises its features.
 
     >>> votes = Votes.from_counts([[5, 0], [4, 1], [1, 4], [0, 5]], classes=["no", "yes"])
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
@@ -133,7 +135,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
             raise InputError(
                 f"{x.shape[1]} columns, and the model was trained on {self.n_features_in_}",
                 where="features",
-                mend="Give it features of the same kind as those it was trained on",
+                hint="Give it features of the same kind as those it was trained on",
             )
         device = next(self.model_.parameters()).device
         return evaluate.predict(self.model_, x.to(device))
@@ -170,7 +172,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
             raise InputError(
                 f"there is no readable model here ({problem})",
                 where=str(place),
-                mend="Make one with `dissensus fit`",
+                hint="Make one with `dissensus fit`",
                 state="",
             ) from None
         kept = ("head", "hidden", "dropout", "epochs", "batch", "lr", "weight_decay", "random_state")
@@ -211,7 +213,7 @@ def as_data(X: ArrayLike, votes: Votes | ArrayLike, gold: ArrayLike | None = Non
         raise InputError(
             f"{len(x)} rows of features, and votes on {len(said['ids'])} items",
             where="features",
-            mend="Give one row of features for each item, in the order of votes.items",
+            hint="Give one row of features for each item, in the order of votes.items",
         )
     return Data(name="votes", x=x, gold=labels, **said)
 
@@ -223,7 +225,7 @@ def _features(X: ArrayLike) -> torch.Tensor:
     bad = np.flatnonzero(~np.isfinite(x).all(1))
     if len(bad):
         raise InputError(
-            f"row {bad[0]} has NaN or infinity ({len(bad)} rows do)", where="features", mend="Mend or drop the rows"
+            f"row {bad[0]} has NaN or infinity ({len(bad)} rows do)", where="features", hint="Correct or drop the rows"
         )
     return torch.from_numpy(x.astype(np.float32))
 

@@ -17,7 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from dissensus import random
 from dissensus.errors import InputError
-from dissensus.rounding import without_rounding
+from dissensus.metrics.agreement import without_rounding
 
 Alternative = Literal["two-sided", "less", "greater"]
 Floats = NDArray[np.float64]
@@ -128,7 +128,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, alternative: Alternative = 
         raise InputError(
             f"{len(difference)} pairs are too many to count all signs",
             where="wilcoxon",
-            mend=f"Compare up to {MOST_PAIRS} seeds or splits; for items use paired_bootstrap",
+            hint=f"Compare up to {MOST_PAIRS} seeds or splits; for items use paired_bootstrap",
             state="",
         )
     moved = difference[difference != 0]
@@ -188,7 +188,7 @@ def power(seeds: int, cells: int = 1, *, alternative: Alternative = "two-sided",
     """
     if seeds < 1 or cells < 1:
         raise InputError(
-            f"{seeds} seeds and {cells} cells are no design", where="power", mend="Give at least 1", state=""
+            f"{seeds} seeds and {cells} cells are no design", where="power", hint="Give at least 1", state=""
         )
     sides = 2 if _known(alternative) == "two-sided" else 1
     best = min(1.0, sides * 2.0**-seeds)
@@ -221,6 +221,6 @@ def _checked(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or len(array) == 0 or not np.isfinite(array).all():
         raise InputError(
-            "a comparison needs one finite number a run", where="comparison", mend="Leave out what has no score", state=""
+            "a comparison needs one finite number a run", where="comparison", hint="Leave out what has no score", state=""
         )
     return array

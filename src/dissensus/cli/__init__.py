@@ -8,12 +8,12 @@ import sys
 import click
 
 from dissensus import __version__
-from dissensus.cli.data import data
-from dissensus.cli.embed import embed
-from dissensus.cli.experiments import demo, recipes, report, run
-from dissensus.cli.models import example, fit, predict
-from dissensus.cli.runs import runs, watch
-from dissensus.cli.votes import inspect, score
+from dissensus.cli.data_commands import data
+from dissensus.cli.embed_command import embed
+from dissensus.cli.experiment_commands import demo, recipes, report, run
+from dissensus.cli.model_commands import example, fit, predict
+from dissensus.cli.run_commands import runs, watch
+from dissensus.cli.vote_commands import inspect, score
 from dissensus.errors import InputError
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}

@@ -12,8 +12,8 @@ import click
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
-    from dissensus.data import Data
-    from dissensus.votes import Votes
+    from dissensus.datasets.data import Data
+    from dissensus.votes.votes import Votes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ def vote_options(command: Command) -> Command:
 
 def votes_from(path: str, options: Mapping[str, Any]) -> Votes:
     """The votes in a file, read as the flags say."""
-    from dissensus.readers import read_votes
+    from dissensus.votes import read_votes
 
     classes = options["classes"]
     return read_votes(
@@ -62,9 +62,9 @@ def people_from(path: str, probs: bool, options: Mapping[str, Any]) -> Data:
     """What people said, without inputs: votes, or with --probs the shares of each class."""
     import torch
 
-    from dissensus.data import Data
-    from dissensus.readers import read_probabilities
-    from dissensus.votes import row_names
+    from dissensus.datasets.data import Data
+    from dissensus.datasets.own_files import read_probabilities
+    from dissensus.votes.votes import row_names
 
     if not probs:
         return Data.of_votes(votes_from(path, options), name=path)
@@ -91,4 +91,4 @@ def writable_folder(path: str) -> Path:
 
 
 def _unwritable(path: str, why: str | None) -> InputError:
-    return InputError(f"this folder cannot be written to ({why})", where=path, mend="Choose another one with --out")
+    return InputError(f"this folder cannot be written to ({why})", where=path, hint="Choose another one with --out")

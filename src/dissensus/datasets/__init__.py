@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dissensus.data import Data
 from dissensus.datasets import chaosnli, cifar10, cifar10h, cifar10h_hard, cifar100, digits, popquorn, samples, svhn
 from dissensus.datasets.catalogue import Entry, Status, data_root
+from dissensus.datasets.data import Data
 from dissensus.datasets.download import Progress, fetch
-from dissensus.datasets.features import attach
+from dissensus.datasets.feature_files import attach
 from dissensus.errors import InputError
 
 __all__ = ["DATASETS", "Entry", "Status", "catalogue", "data_root", "entry", "get", "load"]
@@ -55,7 +55,7 @@ def load(name: str, *, features: str | None = None, **options: Any) -> Data:
             raise InputError(
                 f"{name} has no option {option!r}",
                 where="data set",
-                mend=f"It has {', '.join([*known, 'features'])}",
+                hint=f"It has {', '.join([*known, 'features'])}",
                 state="",
             )
     data = loader(**options)
@@ -75,7 +75,7 @@ def get(name: str, root: Path | None = None, *, progress: Progress | None = None
     """Fetch what is missing of a data set, file by file; yields a sentence on each, when it is there and checked."""
     folder = root or data_root()
     if entry(name).by_hand:
-        raise InputError(f"{name} has no official file to fetch", where="data set", mend=entry(name).by_hand, state="")
+        raise InputError(f"{name} has no official file to fetch", where="data set", hint=entry(name).by_hand, state="")
     if not entry(name).remotes:
         yield f"{name} is part of the installation: there is nothing to fetch."
     for remote in entry(name).remotes:

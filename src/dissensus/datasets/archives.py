@@ -29,7 +29,7 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
                     shutil.copyfileobj(content, out)
                 paths.append(path)
         except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"the archive cannot be read ({error})", where=name, mend="Fetch it again") from error
+            raise InputError(f"the archive cannot be read ({error})", where=name, hint="Fetch it again") from error
         for path in paths:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).replace(folder / path)
@@ -56,6 +56,6 @@ def _inside(member: str, archive: str) -> Path:
     path = PurePosixPath(member.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or not path.parts or ":" in path.parts[0]:
         raise InputError(
-            f"the archive wants to write outside its folder ({member!r})", where=archive, mend="Do not trust it"
+            f"the archive wants to write outside its folder ({member!r})", where=archive, hint="Do not trust it"
         )
     return Path(path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dissensus.data import Data
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 
@@ -112,6 +112,6 @@ def missing(name: str, path: Path) -> InputError:
     return InputError(
         f"{name} is not here: there is no such file",
         where=str(path),
-        mend=f"Run `dissensus data get {name}`, or set DISSENSUS_DATA to the folder that has it",
+        hint=f"Run `dissensus data get {name}`, or set DISSENSUS_DATA to the folder that has it",
         state="",
     )

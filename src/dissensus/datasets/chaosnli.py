@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dissensus.data import Data
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.votes import Votes
+from dissensus.votes.votes import Votes
 
 CLASSES = ("entailment", "neutral", "contradiction")
 LETTERS = "enc"  # how `label_counter` names them
@@ -60,7 +60,7 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
                 raise InputError(
                     f"this is no line of ChaosNLI ({_why(error)})",
                     where=f"{path}:{number}",
-                    mend="Remove the file and run `dissensus data get chaosnli`",
+                    hint="Remove the file and run `dissensus data get chaosnli`",
                     state="",
                 ) from error
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dissensus.data import Data
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -68,7 +68,7 @@ def _records(path: Path) -> NDArray[np.uint8]:
         raise InputError(
             f"{len(flat):,} bytes are not a whole number of records of {RECORD:,} bytes",
             where=str(path),
-            mend="The file is broken or cut short: remove it and run `dissensus data get cifar10`",
+            hint="The file is broken or cut short: remove it and run `dissensus data get cifar10`",
             state="",
         )
     records = flat.reshape(-1, RECORD)
@@ -77,7 +77,7 @@ def _records(path: Path) -> NDArray[np.uint8]:
         raise InputError(
             f"record {wrong[0]} has label {records[wrong[0], 0]}, not 0…{len(CLASSES) - 1}",
             where=str(path),
-            mend="This is not the binary version of CIFAR-10: run `dissensus data get cifar10`",
+            hint="This is not the binary version of CIFAR-10: run `dissensus data get cifar10`",
             state="",
         )
     return records

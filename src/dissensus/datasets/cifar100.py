@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dissensus.data import Data
 from dissensus.datasets import samples
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
 from dissensus.datasets.cifar10 import SHAPE
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 FILE = "cifar-100-binary/test.bin"
@@ -67,7 +67,7 @@ def _records(path: Path) -> tuple[Tensor, Tensor]:
         raise InputError(
             f"{what} (a record has {RECORD:,} bytes, a coarse and a fine label first)",
             where=str(path),
-            mend="Remove it and run `dissensus data get cifar100`",
+            hint="Remove it and run `dissensus data get cifar100`",
             state="",
         )
     return torch.from_numpy(records[:, 2:].reshape(-1, *SHAPE).copy()), torch.from_numpy(records[:, 1].astype(np.int64))

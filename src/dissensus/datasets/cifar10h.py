@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from dissensus.data import Data
 from dissensus.datasets import cifar10
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.votes import Votes
+from dissensus.votes.votes import Votes
 
 FOLDER = "cifar10h"
 COUNTS = "cifar10h-counts.npy"
@@ -53,12 +53,12 @@ def _counts(path: Path, ids: tuple[str, ...]) -> Votes:
     try:
         counts = np.load(path)
     except (ValueError, EOFError) as error:
-        raise InputError(f"this is not a NumPy file ({error})", where=str(path), mend=_GET_AGAIN, state="") from error
+        raise InputError(f"this is not a NumPy file ({error})", where=str(path), hint=_GET_AGAIN, state="") from error
     if counts.ndim != 2 or counts.shape[1] != len(cifar10.CLASSES) or len(counts) < len(ids):
         raise InputError(
             f"counts of shape {list(counts.shape)} do not fit {len(ids):,} images and {len(cifar10.CLASSES)} classes",
             where=str(path),
-            mend=_GET_AGAIN,
+            hint=_GET_AGAIN,
             state="",
         )
     return Votes.from_counts(counts[: len(ids)], classes=cifar10.CLASSES, items=ids)
@@ -73,7 +73,7 @@ def _raw(path: Path, ids: tuple[str, ...]) -> Votes:
         table = arrow_csv.read_csv(path, convert_options=options)
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         raise InputError(
-            f"this is not the raw file of CIFAR-10H ({error})", where=str(path), mend=_GET_AGAIN, state=""
+            f"this is not the raw file of CIFAR-10H ({error})", where=str(path), hint=_GET_AGAIN, state=""
         ) from error
     annotator, check, label, item = (table[name].to_numpy() for name in columns)
     kept = (check == 0) & (item < len(ids))

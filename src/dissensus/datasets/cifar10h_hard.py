@@ -17,10 +17,10 @@ import torch
 from scipy.special import entr
 
 from dissensus import random
-from dissensus.data import Data
 from dissensus.datasets import cifar10h
 from dissensus.datasets.catalogue import Entry
-from dissensus.votes import Floats, Ints
+from dissensus.datasets.data import Data
+from dissensus.votes.votes import Floats, Ints
 
 BINS = 10
 MOST = 200  # images a bin

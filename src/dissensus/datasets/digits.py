@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from dissensus import random
-from dissensus.data import Data
 from dissensus.datasets.catalogue import Entry
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.votes import Floats, Ints, Votes, row_names
+from dissensus.votes.votes import Floats, Ints, Votes, row_names
 
 ITEMS = 1797
 CLASSES = tuple("0123456789")
@@ -46,7 +46,7 @@ def load(votes: int = 50) -> Data:
     """The data, with this many votes an item from different annotators; fewer votes are the first of more."""
     if not 1 <= votes <= ANNOTATORS:
         raise InputError(
-            f"{votes} votes an item cannot be cast", where="digits", mend=f"Ask for 1 to {ANNOTATORS}", state=""
+            f"{votes} votes an item cannot be cast", where="digits", hint=f"Ask for 1 to {ANNOTATORS}", state=""
         )
     images, gold = _images()
     said = _crowd()

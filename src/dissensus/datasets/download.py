@@ -26,7 +26,7 @@ Progress = Callable[[int, int | None], None]  # (bytes so far, bytes in all wher
 
 
 class _InterruptedError(Exception):
-    """The network failed in a way that another attempt may mend."""
+    """The network failed in a way that another attempt may cure."""
 
 
 def fetch(
@@ -80,7 +80,7 @@ def _download(
                 raise InputError(
                     f"the download failed {ATTEMPTS} times in a row ({error})",
                     where=remote.url,
-                    mend="Look at the network, and run the command again",
+                    hint="Look at the network, and run the command again",
                     state=f"The {have:,} bytes that came are kept, to go on from there if the server allows it.",
                 ) from error
             sleep(min(2.0 ** (failures - 1), 30.0))
@@ -131,7 +131,7 @@ def _answer_to_refusal(error: urllib.error.HTTPError, remote: Remote, part: Path
         raise InputError(
             f"the server answers {error.code} {error.reason}",
             where=remote.url,
-            mend="The file may have moved: see the page of the data set, which `dissensus data list` names",
+            hint="The file may have moved: see the page of the data set, which `dissensus data list` names",
         ) from error
     raise _InterruptedError(f"{error.code} {error.reason}") from error
 
@@ -170,7 +170,7 @@ def _check(remote: Remote, part: Path, *, known: Any) -> tuple[str, str]:
             raise InputError(
                 f"the MD5 of what came is {md5}, but {remote.md5_source} says {remote.md5}",
                 where=remote.url,
-                mend="It was damaged on the way or changed at the source: run the command again",
+                hint="It was damaged on the way or changed at the source: run the command again",
                 state=thrown_away,
             )
         return sha256, f"{remote.name}: its MD5 is the one published at {remote.md5_source}."
@@ -183,7 +183,7 @@ def _check(remote: Remote, part: Path, *, known: Any) -> tuple[str, str]:
         raise InputError(
             f"its SHA-256 is {sha256}, but at the first download it was {known}",
             where=remote.url,
-            mend=f"If the source really changed it, remove its entry from {RECORD} and run the command again",
+            hint=f"If the source really changed it, remove its entry from {RECORD} and run the command again",
             state=thrown_away,
         )
     return sha256, f"{remote.name}: no checksum is published; it is the same as at the first download, SHA-256 {sha256}."
@@ -194,7 +194,7 @@ def _read_record(root: Path) -> dict[str, dict[str, Any]]:
     try:
         record: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
     except ValueError as error:
-        raise InputError(f"this is not JSON ({error})", where=str(path), mend="Mend it, or remove it") from error
+        raise InputError(f"this is not JSON ({error})", where=str(path), hint="Correct it, or remove it") from error
     return record
 
 
@@ -227,6 +227,6 @@ def _explained(root: Path) -> Iterator[None]:
         raise InputError(
             "the disk is full" if full else f"cannot write there ({error.strerror or error})",
             where=str(root),
-            mend="Make room and run the command again" if full else "Set DISSENSUS_DATA to a folder you may write to",
+            hint="Make room and run the command again" if full else "Set DISSENSUS_DATA to a folder you may write to",
             state="What came so far is kept." if full else "",
         ) from error

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dissensus.data import Data
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.readers.cells import encode, numbers
-from dissensus.readers.tables import Table, open_table
-from dissensus.votes import Ints, Votes
+from dissensus.votes.cells import encode, numbers
+from dissensus.votes.tables import Table, open_table
+from dissensus.votes.votes import Ints, Votes
 
 CLASSES = ("1", "2", "3", "4", "5")
 FILE = "popquorn/politeness_ratings.csv"
@@ -81,7 +81,7 @@ def _one_each(table: Table, item: Ints, items: tuple[str, ...], text: Ints) -> I
 
 
 def _not_popquorn(what: str, where: str) -> InputError:
-    return InputError(what, where=where, mend="Remove the file and run `dissensus data get popquorn`", state="")
+    return InputError(what, where=where, hint="Remove the file and run `dissensus data get popquorn`", state="")
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:

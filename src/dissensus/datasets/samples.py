@@ -16,9 +16,9 @@ import torch
 from numpy.lib import format as npy
 from torch import Tensor
 
-from dissensus.data import Data
 from dissensus.datasets import cifar10
 from dissensus.datasets.catalogue import Entry, data_root
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 FOLDER = "images"
@@ -31,15 +31,15 @@ def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
         with np.load(path, allow_pickle=False) as stored:
             x, y = stored["x"], stored["y"]
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"this is no sample of images ({error})", where=str(path), mend=_FORM, state="") from error
+        raise InputError(f"this is no sample of images ({error})", where=str(path), hint=_FORM, state="") from error
     if x.dtype != np.uint8 or x.ndim != 4 or x.shape[1:] != (32, 32, 3) or y.shape != x.shape[:1] or not len(x):
         raise InputError(
-            f"x is {x.dtype} {list(x.shape)} and y is {y.dtype} {list(y.shape)}", where=str(path), mend=_FORM, state=""
+            f"x is {x.dtype} {list(x.shape)} and y is {y.dtype} {list(y.shape)}", where=str(path), hint=_FORM, state=""
         )
     labels = y.astype(np.int64)
     if labels.min() < 0 or labels.max() >= classes:
         raise InputError(
-            f"labels {labels.min()}…{labels.max()} are outside 0…{classes - 1}", where=str(path), mend=_FORM, state=""
+            f"labels {labels.min()}…{labels.max()} are outside 0…{classes - 1}", where=str(path), hint=_FORM, state=""
         )
     return torch.from_numpy(np.ascontiguousarray(x.transpose(0, 3, 1, 2))), torch.from_numpy(labels)
 
@@ -60,7 +60,7 @@ def size(path: Path) -> int:
 def _load(name: str, classes: tuple[str, ...], root: Path | None = None) -> Data:
     path = (root or data_root()) / FOLDER / _file(name)
     if not path.is_file():
-        raise InputError(f"{name} is not here: there is no such file", where=str(path), mend=_FORM, state="")
+        raise InputError(f"{name} is not here: there is no such file", where=str(path), hint=_FORM, state="")
     x, gold = read(path, len(classes))
     ids = tuple(f"sample/{row}" for row in range(len(x)))
     note = f"{name} is a sample of {len(x):,} images."

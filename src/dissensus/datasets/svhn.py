@@ -14,8 +14,8 @@ import numpy as np
 import scipy.io
 import torch
 
-from dissensus.data import Data
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
+from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 FILE = "svhn/test_32x32.mat"
@@ -49,7 +49,7 @@ def load(root: Path | None = None) -> Data:
 
 
 def _refused(path: Path, what: str) -> InputError:
-    return InputError(what, where=str(path), mend="Remove it and run `dissensus data get svhn`", state="")
+    return InputError(what, where=str(path), hint="Remove it and run `dissensus data get svhn`", state="")
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:

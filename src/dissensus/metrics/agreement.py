@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.metrics.checks import checked_counts, checked_log_probs, checked_probs, checked_target
-from dissensus.rounding import without_rounding
 
 Kind = Literal["pearson", "spearman"]
 Floats = NDArray[np.float64]
@@ -129,3 +128,19 @@ def _paired(counts: Tensor) -> NDArray[np.int64]:
     table = checked_counts(counts).numpy()
     paired: NDArray[np.int64] = table[table.sum(1) > 1]
     return paired
+
+
+def majority(shares: Tensor) -> Tensor:
+    """The class with the largest share, int64 [N]; ties go to the lowest class index."""
+    return torch.from_numpy(shares.numpy().argmax(1))  # NumPy promises the first maximum, torch does not
+
+
+def without_rounding(values: Floats) -> Floats:
+    """Cut to 32 significant bits: equal sums that were added in another order differ in the last bits, and must tie.
+
+    >>> [0.1 + 0.2 == 0.3, bool(np.equal(*without_rounding(np.array([0.1 + 0.2, 0.3]))))]
+    [False, True]
+    """
+    mantissa, exponent = np.frexp(values)
+    cut: Floats = np.ldexp(np.round(np.ldexp(mantissa, 32)), exponent - 32)
+    return cut

@@ -5,12 +5,16 @@ All return float64 (or int64, bool) on the CPU, detached: scores are numbers to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from dissensus.data import check_probabilities
 from dissensus.errors import InputError
-from dissensus.votes import SHARES_TOLERANCE
+
+SHARES_TOLERANCE = 1e-4  # what printing six digits of ten classes can do to a sum, with room
 
 
 def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
@@ -20,7 +24,7 @@ def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
         raise InputError(
             f"{probs.dtype} values are counts or labels, not probabilities",
             where=where,
-            mend="Divide counts by their row sums; make labels one-hot in float64",
+            hint="Divide counts by their row sums; make labels one-hot in float64",
             state="",
         )
     probs = probs.detach().to("cpu", torch.float64)
@@ -41,7 +45,7 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
     log_probs = log_probs.detach().to("cpu", torch.float64)
     if bool(log_probs.isnan().any()):
         row = int(torch.nonzero(log_probs.isnan().any(1))[0])
-        raise InputError(f"row {row} has NaN", where="log_probs", mend="Mend or drop the row", state="")
+        raise InputError(f"row {row} has NaN", where="log_probs", hint="Correct or drop the row", state="")
     total = log_probs.logsumexp(1).exp()
     off = torch.nonzero(~((total - 1).abs() <= SHARES_TOLERANCE))
     if len(off):
@@ -49,7 +53,7 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
         raise InputError(
             f"the probabilities of row {row} sum to {float(total[row]):.6g}, not 1",
             where="log_probs",
-            mend="Pass logits through log_softmax, and probabilities through log",
+            hint="Pass logits through log_softmax, and probabilities through log",
             state="",
         )
     return log_probs
@@ -62,7 +66,7 @@ def checked_gold(gold: Tensor, like: Tensor) -> Tensor:
         raise InputError(
             f"{gold.dtype} {list(gold.shape)} is not one class index an item",
             where="gold",
-            mend="A hard-label metric needs int64 [N]; for soft targets use soft_nll, kl, js or soft_brier",
+            hint="A hard-label metric needs int64 [N]; for soft targets use soft_nll, kl, js or soft_brier",
             state="",
         )
     if len(gold) != items:
@@ -82,7 +86,7 @@ def checked_counts(counts: Tensor, like: Tensor | None = None) -> Tensor:
         raise InputError(
             f"{counts.dtype} values are not counts",
             where="counts",
-            mend="Counts are an integer tensor; shares of votes do not say how many people voted",
+            hint="Counts are an integer tensor; shares of votes do not say how many people voted",
             state="",
         )
     counts = counts.detach().to("cpu", torch.int64)
@@ -121,4 +125,37 @@ def _check_same_shape(values: Tensor, like: Tensor, where: str) -> None:
             f"{list(values.shape)} does not match the predictions {list(like.shape)} [items, classes]",
             where=where,
             state="",
+        )
+
+
+def check_probabilities(probs: Tensor, classes: int, *, where: str) -> None:
+    """Refuse what is not a distribution a row: wrong width, NaN, negative, or a sum that is not 1."""
+    if probs.ndim != 2 or probs.shape[1] != classes:
+        raise InputError(f"{tuple(probs.shape)} is not [items, {classes} classes]", where=where)
+    check_shares(probs.detach().cpu().double().numpy(), where=lambda row: f"{where}, row {row}")
+
+
+def check_shares(shares: NDArray[np.float64], *, where: Callable[[int], str]) -> None:
+    """Refuse rows of [N, K] that are no distribution: NaN, negative, or a sum that is not 1.
+
+    `where` says where a row stands ("preds.csv:7"). Values far from any distribution are taken for logits or counts.
+    """
+    if len(bad := np.flatnonzero(~np.isfinite(shares).all(1))):
+        raise InputError(
+            "NaN or infinity among the probabilities", where=where(int(bad[0])), hint="Correct or drop the row"
+        )
+    total = shares.sum(1)
+    if len(bad := np.flatnonzero((shares < 0).any(1) | (np.abs(total - 1) > 0.5))):
+        row = shares[bad[0]]
+        shown = ", ".join(f"{value:.4g}" for value in row[:4]) + (", …" if len(row) > 4 else "")
+        raise InputError(
+            f"not a probability distribution ({shown})",
+            where=where(int(bad[0])),
+            hint="If these are logits, pass --logits; if they are counts, pass them as votes",
+        )
+    if len(bad := np.flatnonzero(np.abs(total - 1) > SHARES_TOLERANCE)):
+        raise InputError(
+            f"the probabilities sum to {total[bad[0]]:.6g}, not 1",
+            where=where(int(bad[0])),
+            hint="Divide each row by its sum, or pass --logits if these are logits",
         )

@@ -13,9 +13,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from dissensus.data import majority
 from dissensus.errors import InputError
-from dissensus.metrics.agreement import Kind, entropy_correlation, second_best_accuracy
+from dissensus.metrics.agreement import Kind, entropy_correlation, majority, second_best_accuracy
 from dissensus.metrics.calibration import (
     BrierDecomposition,
     brier_decomposition,
@@ -26,9 +25,8 @@ from dissensus.metrics.calibration import (
     top_label,
 )
 from dissensus.metrics.ceiling import entropy_correlation_ceiling, soft_brier_unbiased, soft_nll_expected, soft_nll_floor
-from dissensus.metrics.checks import checked_counts, checked_gold, checked_log_probs, checked_target
+from dissensus.metrics.checks import SHARES_TOLERANCE, checked_counts, checked_gold, checked_log_probs, checked_target
 from dissensus.metrics.proper import js, kl, nll_gold, soft_brier, soft_nll
-from dissensus.votes import SHARES_TOLERANCE
 
 Value = float | int | str | None
 Direction = Literal["lower", "higher", "neither"]

@@ -12,7 +12,7 @@ from dissensus.models.normalise import Normalise, moments
 from dissensus.models.resnet import ResNet18, ResNet20
 from dissensus.models.smallcnn import Smallcnn
 from dissensus.models.speedy import Speedy
-from dissensus.runs import table
+from dissensus.store.encoding import table
 
 __all__ = [
     "MODELS",

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dissensus.models.normalise import Normalise
-from dissensus.predictions import Predictions
+from dissensus.models.predictions import Predictions
 
 
 class Classifier(nn.Module):

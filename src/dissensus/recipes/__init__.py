@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dissensus.errors import InputError
-from dissensus.experiment import SCALES, Experiment
+from dissensus.experiments.description import SCALES, Experiment
 from dissensus.recipes.demo import demo
 from dissensus.recipes.paper002 import PAPER002
 from dissensus.recipes.paper003 import PAPER003
@@ -19,7 +19,7 @@ RECIPES: dict[str, Callable[[str, Seeds | None], Experiment]] = {"demo": demo, *
 def find(name: str, scale: str, seeds: Seeds | None = None) -> Experiment:
     """The experiment of a recipe at a scale."""
     if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}", where="recipes", mend=f"Choose one of: {', '.join(RECIPES)}")
+        raise InputError(f"there is no recipe {name!r}", where="recipes", hint=f"Choose one of: {', '.join(RECIPES)}")
     if scale not in SCALES:
-        raise InputError(f"there is no scale {scale!r}", where="recipes", mend=f"Choose one of: {', '.join(SCALES)}")
+        raise InputError(f"there is no scale {scale!r}", where="recipes", hint=f"Choose one of: {', '.join(SCALES)}")
     return RECIPES[name](scale, seeds)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.delivery import Multipass, Sampled, Soft
-from dissensus.experiment import Experiment, Panel
-from dissensus.mixing import Mixup
+from dissensus.experiments.description import Experiment, Panel
+from dissensus.labels.delivery import Multipass, Sampled, Soft
+from dissensus.labels.mixing import Mixup
+from dissensus.labels.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
 from dissensus.models import Smallcnn
-from dissensus.optim import AdamW, Cosine
-from dissensus.recipe import Recipe, Resampled
-from dissensus.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
+from dissensus.training.optimisers import AdamW, Cosine
+from dissensus.training.recipe import Recipe, Resampled
 
 SOFT = Recipe(
     model=Smallcnn(),

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dissensus.errors import InputError
-from dissensus.experiment import Manifest
-from dissensus.ledger import Ledger
+from dissensus.experiments.description import Manifest
 from dissensus.report import longform, markdown, page
 from dissensus.report.answer import answer
-from dissensus.report.claims import judged
+from dissensus.report.comparisons import comparisons, looks
 from dissensus.report.exhibits import shown
-from dissensus.report.setup import setup
+from dissensus.report.judged_claims import judged
+from dissensus.report.method_notes import setup
 from dissensus.report.svg import standalone
-from dissensus.report.tables import comparisons, looks
 from dissensus.report.wording import capital
+from dissensus.store.ledger import Ledger
 
 
 class Written(NamedTuple):
@@ -53,7 +53,7 @@ def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
         raise InputError(
             f"the report cannot be written ({problem.strerror})",
             where=str(folder),
-            mend="Name a folder that you may write to",
+            hint="Name a folder that you may write to",
             state="The runs are safe in the ledger.",
         ) from None
     html, markdown_file, csv = (Path(folder) / name for name in ("report.html", "results.md", "results.csv"))

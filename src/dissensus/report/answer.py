@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dissensus import stats
-from dissensus.report.tables import LEVEL, Block, Comparison, Difference, Line, Verdict
+from dissensus.report.comparisons import LEVEL, Block, Comparison, Difference, Line, Verdict
 from dissensus.report.wording import (
     TO_VOTES,
     counted,

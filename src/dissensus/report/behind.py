@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissensus.ledger import Ledger
-from dissensus.runs import Run
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run
 
 
 def trained(run: Run, ledger: Ledger) -> tuple[Run, ...]:

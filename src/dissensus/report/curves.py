@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from dissensus import stats
 from dissensus.report import svg
-from dissensus.report.figures import Figure, Panel, limit_line
+from dissensus.report.comparisons import Comparison, Method
+from dissensus.report.panels import Figure, Panel, limit_line
 from dissensus.report.svg import Chart, Margins, group, tag
-from dissensus.report.tables import Comparison, Method
 from dissensus.report.wording import fixed, listed, title
 
 CURVES = ("soft_nll", "kl_to_truth", "accuracy", "validation_loss", "train_loss")
@@ -71,7 +71,7 @@ def _panel(table: Comparison, name: str, paths: Mapping[str, Path], framed: Coll
         means = [(epoch, mean) for epoch, mean, _ in path]
         pieces.append(chart.line(means, class_="line", stroke_dasharray=method.style.dash))
         pieces.append(svg.marker(chart.at(*path[-1][:2]), method.style.shape, 4, class_="mark"))
-        inside.append(group(method.style, *pieces, hint=f"{method.label}: {fixed(path[-1][1])} at the end"))
+        inside.append(group(method.style, *pieces, tooltip=f"{method.label}: {fixed(path[-1][1])} at the end"))
     clip = f"{table.anchor}-{name}-frame"
     frame = tag("clipPath", tag("rect", x=36, y=4, width=332, height=204), id=clip)
     chart.add(frame, tag("g", Markup("").join(inside), clip_path=f"url(#{clip})"))

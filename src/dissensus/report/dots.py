@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dissensus.report import svg
-from dissensus.report.figures import Figure, Panel, limit_line, raw_and_tempered
+from dissensus.report.comparisons import Cell, Comparison
+from dissensus.report.panels import Figure, Panel, limit_line, raw_and_tempered
 from dissensus.report.svg import Chart, Margins, Point, group, tag
-from dissensus.report.tables import Cell, Comparison
 from dissensus.report.wording import capital, direction, fixed, mean_sd, shortened, title, unit
 
 
@@ -105,7 +105,7 @@ def _dot_panel(table: Comparison, metric: str, axis: _Axis) -> Markup:
             chart.add(chart.line([(end, index + 0.5) for end in axis.bounds], class_="grid"))
         else:
             pieces.append(tag("text", "not finished", x=margins.left + 6, y=y + 4, class_="tick"))
-        chart.add(group(method.style, *pieces, hint=f"{method.label}: {' · '.join(told) or 'not finished'}"))
+        chart.add(group(method.style, *pieces, tooltip=f"{method.label}: {' · '.join(told) or 'not finished'}"))
     return chart.render()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from dissensus.report import svg
-from dissensus.report.figures import Panel
+from dissensus.report.panels import Panel
 from dissensus.report.svg import Chart, Margins, Style, group, tag
 from dissensus.report.wording import fixed, shortened, significant
 
@@ -47,7 +47,7 @@ def lines(heading: str, paths: Mapping[str, tuple[Style, Path]], axes: tuple[str
         marked = means if len(means) <= 12 else means[-1:]
         pieces += [svg.marker(chart.at(*point), style.shape, 3.5, class_="mark") for point in marked]
         pieces += _key(chart, place, len(paths), label, style)
-        chart.add(group(style, *pieces, hint=f"{label}: {significant_or_zero(path[-1][1])} at the end"))
+        chart.add(group(style, *pieces, tooltip=f"{label}: {significant_or_zero(path[-1][1])} at the end"))
     return Panel(heading, chart.render())
 
 
@@ -74,11 +74,11 @@ def dot_rows(heading: str, rows: Sequence[tuple[str, Style, Sequence[float], flo
         pieces = [tag("text", shortened(label, 21), x=margins.left - 8, y=y + 4, class_="name", text_anchor="end")]
         pieces += [svg.marker(chart.at(value, middle), "circle", 2.6, class_="hollow") for value in of_run]
         pieces.append(svg.marker(chart.at(fmean(of_run), middle), style.shape, 5, class_="mark"))
-        hint = f"{label}: {significant_or_zero(fmean(of_run))}"
+        tooltip = f"{label}: {significant_or_zero(fmean(of_run))}"
         if printed is not None:
             pieces.append(chart.line([(printed, middle - 0.38), (printed, middle + 0.38)], class_="limit"))
-            hint += f" (paper: {printed:g})"
-        chart.add(chart.line([(end, middle) for end in bounds], class_="grid"), group(style, *pieces, hint=hint))
+            tooltip += f" (paper: {printed:g})"
+        chart.add(chart.line([(end, middle) for end in bounds], class_="grid"), group(style, *pieces, tooltip=tooltip))
     note = "dashed: the paper" if any(printed is not None for *_, printed in rows) else ""
     return Panel(heading, chart.render(), note)
 
@@ -103,7 +103,7 @@ def bars(item: Mapping[str, Any], styles: Mapping[str, Style]) -> Panel:
             pieces.append(tag("rect", x=left, y=ground - height, width=0.76 * step, height=height, class_="bar"))
         told = ", ".join(f"{name} {fixed(share, 2)}" for name, share in zip(classes, shares, strict=True))
         if row:
-            chart.add(group(styles.get(who, Style(row - 1)), *pieces, hint=f"{who}: {told}"))
+            chart.add(group(styles.get(who, Style(row - 1)), *pieces, tooltip=f"{who}: {told}"))
         else:
             chart.add(tag("g", tag("title", f"{who}: {told}") + Markup("").join(pieces), class_="people"))
     for place, name in enumerate(classes):

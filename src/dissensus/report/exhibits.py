@@ -8,15 +8,15 @@ from statistics import fmean
 from typing import Any
 
 from dissensus import stats
-from dissensus.experiment import Exhibit, Manifest, Printed
-from dissensus.ledger import Ledger
+from dissensus.experiments.description import Exhibit, Manifest, Printed
 from dissensus.report.behind import trained
+from dissensus.report.comparisons import Comparison, paired_test, split_is_resampled
 from dissensus.report.drawing import Path, bars, dot_rows, lines
-from dissensus.report.figures import Figure
+from dissensus.report.panels import Figure
 from dissensus.report.svg import Style
-from dissensus.report.tables import Comparison, paired_test, split_is_resampled
 from dissensus.report.wording import MINUS, how_cells_are_tested, mean_sd, paper_value, probability, title
-from dissensus.runs import Run
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Run
 
 Runs = Mapping[str, Mapping[str, tuple[Run | None, ...]]]
 """series -> point -> its runs, None where one is not finished"""

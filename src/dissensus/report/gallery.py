@@ -12,12 +12,12 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dissensus import metrics
-from dissensus.ledger import Ledger
 from dissensus.report import png, svg
-from dissensus.report.figures import Predictions
+from dissensus.report.comparisons import Comparison
+from dissensus.report.panels import Predictions
 from dissensus.report.svg import Chart, Margins, Style, group, tag
-from dissensus.report.tables import Comparison
 from dissensus.report.wording import fixed, shortened
+from dissensus.store.ledger import Ledger
 
 ITEMS = 12
 CLASSES = 12  # with more, the ones that anybody gives the largest share are drawn
@@ -127,11 +127,13 @@ def _bars(voices: Sequence[_Voice], classes: Sequence[str], name: str) -> Markup
             pieces.append(tag("path", d=_strip(people / tallest, margins.left, ground, width, pitch - 5), class_="ghost"))
         if voice.kl is not None:
             pieces.append(tag("text", fixed(voice.kl, 2), x=320.0, y=ground - 3, class_="tick", text_anchor="end"))
-        hint = f"{voice.name}: {_said(voice.shares, classes)}"
+        tooltip = f"{voice.name}: {_said(voice.shares, classes)}"
         if voice.style is None:
-            chart.add(tag("g", tag("title", hint) + Markup("").join(pieces), class_="people" if index == 0 else "truth"))
+            chart.add(
+                tag("g", tag("title", tooltip) + Markup("").join(pieces), class_="people" if index == 0 else "truth")
+            )
         else:
-            chart.add(group(voice.style, *pieces, hint=hint))
+            chart.add(group(voice.style, *pieces, tooltip=tooltip))
     for index, text in enumerate(names):
         x = margins.left + (index + 0.5) * width
         y = top + pitch * len(voices) + 9

@@ -6,8 +6,8 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
+from dissensus.report.comparisons import Block, Comparison, Line
 from dissensus.report.exhibits import Shown
-from dissensus.report.tables import Block, Comparison, Line
 
 HEADER = ("table", "row", "method", "checkpoint", "calibration", "metric", "statistic", "seed", "value")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dissensus.experiment import Manifest, Printed
+from dissensus.experiments.description import Manifest, Printed
 from dissensus.report.answer import NOT_EVIDENCE, answer
-from dissensus.report.claims import HOW_TO_READ, Judged
+from dissensus.report.comparisons import Block, Cell, Comparison, Limit, Line, how_tested
 from dissensus.report.exhibits import Shown, unplaced
-from dissensus.report.figures import Panel
-from dissensus.report.setup import Setup
-from dissensus.report.tables import Block, Cell, Comparison, Limit, Line, how_tested
+from dissensus.report.judged_claims import HOW_TO_READ, Judged
+from dissensus.report.method_notes import Setup
+from dissensus.report.panels import Panel
 from dissensus.report.wording import (
     FINISHED_NOTE,
     capital,

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dissensus.experiment import Manifest, Printed
-from dissensus.ledger import Ledger
-from dissensus.report import figures, wording
+from dissensus.experiments.description import Manifest, Printed
+from dissensus.report import panels as figures
+from dissensus.report import wording
 from dissensus.report.answer import NOT_EVIDENCE, Answer, answer
-from dissensus.report.claims import HOW_TO_READ, Judged
+from dissensus.report.comparisons import LEVEL, Comparison, how_tested
 from dissensus.report.curves import curves
 from dissensus.report.dots import dots
 from dissensus.report.exhibits import Shown, unplaced
-from dissensus.report.figures import Figure
 from dissensus.report.gallery import Gallery, gallery
-from dissensus.report.setup import Setup, classes_of
-from dissensus.report.tables import LEVEL, Comparison, how_tested
+from dissensus.report.judged_claims import HOW_TO_READ, Judged
+from dissensus.report.method_notes import Setup, classes_of
+from dissensus.report.panels import Figure
+from dissensus.store.ledger import Ledger
 
 
 @dataclass(frozen=True)

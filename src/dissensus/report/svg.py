@@ -200,9 +200,9 @@ def standalone(drawing: Markup) -> str:
     return f"{start.replace('<svg ', head)}><style>{style}</style>{ground}{end}\n"
 
 
-def group(style: Style, *pieces: Markup, hint: str) -> Markup:
+def group(style: Style, *pieces: Markup, tooltip: str) -> Markup:
     """Pieces of one method: they share its colour, its number (for the page's script) and a tooltip."""
-    return tag("g", tag("title", hint) + Markup("").join(pieces), class_=f"m {style.css}", data_k=style.index)
+    return tag("g", tag("title", tooltip) + Markup("").join(pieces), class_=f"m {style.css}", data_k=style.index)
 
 
 def padded(values: Iterable[float], *, share: float = 0.06) -> Point:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, get_args
 
-from dissensus import calibrate
-from dissensus.experiment import Printed
+from dissensus.experiments.description import Printed
 from dissensus.metrics import METRICS
+from dissensus.metrics import temperature as calibrate
 
 MINUS = "−"
 

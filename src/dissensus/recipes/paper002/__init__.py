@@ -10,9 +10,9 @@ trained anew on seeds 1 to 10. At laptop scale 12 settings and 5 seeds. What is 
 
 from __future__ import annotations
 
-from dissensus.recipes.paper002.figures import figure2, figure4, figure5
-from dissensus.recipes.paper002.people import figure1, figure3, table1
-from dissensus.recipes.paper002.tables import deliveries, table2, table3, table4
+from dissensus.recipes.paper002.head_figures import figure2, figure4, figure5
+from dissensus.recipes.paper002.head_tables import deliveries, table2, table3, table4
+from dissensus.recipes.paper002.vote_tables import figure1, figure3, table1
 
 PAPER002 = {
     "002/table1": table1,

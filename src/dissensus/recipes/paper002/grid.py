@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from dissensus.analyses import paired
-from dissensus.delivery import Multipass, Sampled
-from dissensus.experiment import Analysis, Node, Panel, Training, Tuned
+from dissensus.engine.measures import paired
+from dissensus.experiments.description import Analysis, Node, Panel, Training, Tuned
+from dissensus.labels.delivery import Multipass, Sampled
+from dissensus.labels.targets import Majority
 from dissensus.models import Mlp
-from dissensus.optim import Adam, Constant, EarlyStopping, Plateau, Schedule
-from dissensus.recipe import Best, Recipe
-from dissensus.splits import Holdout
-from dissensus.targets import Majority
+from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau, Schedule
+from dissensus.training.recipe import Best, Recipe
+from dissensus.training.splits import Holdout
 
 SETS = {
     "ChaosNLI": ("chaosnli", "minilm"),

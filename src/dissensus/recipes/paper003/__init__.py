@@ -1,6 +1,7 @@
 """003: same target, different basins. One recipe a table or figure; they share their runs by hash."""
 
-from dissensus.recipes.paper003 import all_votes, basins, features, few_votes, outside
+from dissensus.recipes.paper003 import all_votes, basins, few_votes, outside
+from dissensus.recipes.paper003 import similar_features as features
 from dissensus.recipes.paper003.quality import quality
 
 _MODULES = {

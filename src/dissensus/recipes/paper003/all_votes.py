@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from dissensus.analyses.curves import convergence, reliability
-from dissensus.experiment import Analysis, Claim, Exhibit, Experiment, Panel
+from dissensus.engine.measures.from_records import convergence, reliability
+from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel
 from dissensus.recipes.paper003.settings import (
     CHECKPOINTS,
     COLUMNS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.analyses.geometry import barrier, gradient_variance, hessian
-from dissensus.experiment import Analysis, Claim, Exhibit, Experiment, Training
+from dissensus.engine.measures.basins_geometry import barrier, gradient_variance, hessian
+from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Training
 from dissensus.recipes.paper003.settings import (
     FAMILY,
     HIGH,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from dissensus import stats
-from dissensus.analyses.disagreement import sparse_target
-from dissensus.experiment import Analysis, Claim, Exhibit, Experiment, Panel, Training
+from dissensus.engine.measures.sparse_target import sparse_target
+from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel, Training
 from dissensus.recipes.paper003.settings import (
     CHECKPOINTS,
     COLUMNS,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dissensus import stats
-from dissensus.analyses.ood import out_of_distribution
-from dissensus.experiment import Analysis, Claim, Dataset, Exhibit, Experiment
-from dissensus.ood import DETECTORS
+from dissensus.engine.measures.out_of_distribution import out_of_distribution
+from dissensus.experiments.description import Analysis, Claim, Dataset, Exhibit, Experiment
+from dissensus.probes.detectors import DETECTORS
 from dissensus.recipes.paper003.settings import (
     FAMILY,
     Seeds,

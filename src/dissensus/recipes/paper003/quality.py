@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.analyses import evaluation
-from dissensus.experiment import Analysis, Claim, Exhibit, Experiment, Panel
-from dissensus.recipes import speedy
+from dissensus.engine.measures import evaluation
+from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel
+from dissensus.recipes import speedy_settings as speedy
 from dissensus.recipes.paper003.settings import AS_PRINTED, SMOKE, Seeds, nodes, printed
 
 TITLE = "speedy with soft labels"

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dissensus.datasets.images import CropFlip
-from dissensus.delivery import Multipass, Sampled, Soft
-from dissensus.experiment import Claim, Exhibit, Experiment, Node, Printed, Training
-from dissensus.mixing import Mixup
+from dissensus.experiments.description import Claim, Exhibit, Experiment, Node, Printed, Training
+from dissensus.labels.delivery import Multipass, Sampled, Soft
+from dissensus.labels.mixing import Mixup
+from dissensus.labels.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
 from dissensus.models import ResNet18, Speedy
-from dissensus.optim import Cosine, Linear, Sgd
-from dissensus.recipe import Best, Recipe, Resampled
-from dissensus.recipes import numbers
-from dissensus.recipes.speedy import LAPTOP
-from dissensus.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
+from dissensus.recipes import printed as numbers
+from dissensus.recipes.speedy_settings import LAPTOP
+from dissensus.training.augmentation import CropFlip
+from dissensus.training.optimisers import Cosine, Linear, Sgd
+from dissensus.training.recipe import Best, Recipe, Resampled
 
 Seeds = tuple[int, ...]
 Options = tuple[tuple[str, Any], ...]

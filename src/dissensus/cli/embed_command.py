@@ -1,0 +1,112 @@
+"""`embed`: texts or images to frozen features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dissensus.cli.inputs import writable_folder
+from dissensus.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dissensus.datasets.feature_files import Contents, Features
+
+
+@click.command(
+    epilog="""\b
+Encoders:
+  minilm                           sentences, 384 numbers; weights inside a package, no hub
+  efficientnet-lite0               images, 1,280 numbers; weights inside a package, no hub
+  openai:text-embedding-3-large    a service; key in OPENAI_API_KEY, another server in OPENAI_BASE_URL
+  st:NAME                          any sentence-transformers model
+  hf:NAME                          any Hugging Face image model, such as hf:facebook/dinov2-small
+A name may end in @SIZE (images are resized to so many pixels) or +joint (a pair is read as one text, and not as
+the vectors [u, v, |u−v|, u∘v] of its parts).
+
+\b
+Examples:
+  dissensus embed chaosnli minilm
+  dissensus embed cifar10h_hard efficientnet-lite0 --option seed=1
+  dissensus embed votes.csv minilm --text comment --out features.npz
+  dissensus fit votes.csv --features features.npz --out model
+""",
+)
+@click.argument("source")
+@click.argument("encoder")
+@click.option("--out", metavar="FILE", help="The .npz to write; needed where SOURCE is a file.")
+@click.option("--text", default="text", show_default=True, metavar="COLUMN", help="Column of a table with the texts.")
+@click.option("--pair", metavar="COLUMN", help="Column with the second text of each pair.")
+@click.option("--item", metavar="COLUMN", help="Column with the item, if not found by name.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the data set (seed=1).")
+@click.option("--batch", type=click.IntRange(1), help="Items at once (default: what suits the encoder).")
+def embed(
+    source: str,
+    encoder: str,
+    out: str | None,
+    text: str,
+    pair: str | None,
+    item: str | None,
+    options: tuple[str, ...],
+    batch: int | None,
+) -> None:
+    """Turn texts or images into frozen features, with an ENCODER.
+
+    SOURCE is a data set's name, a table with texts (CSV, TSV, JSONL, Parquet) or an array of images (npy, npz). The
+    features of a data set are found by name afterwards: load("chaosnli", features="minilm").
+
+    What was encoded before is not encoded again. Broken off, the command goes on where it stopped.
+    """
+    from dissensus import datasets
+    from dissensus.datasets import feature_files as store
+    from dissensus.models.encoders.sources import read_contents
+
+    if source in datasets.DATASETS:
+        data = datasets.load(source, **dict(map(_option, options)))
+        ids, contents = data.ids, store.contents_of(data)
+    else:
+        if out is None:
+            known = ", ".join(datasets.DATASETS)
+            hint = f"Pass --out features.npz; if it is no file but a data set: there are {known}"
+            raise InputError("where should the features go?", where=source, hint=hint)
+        ids, contents = read_contents(source, item=item, text=text, second=pair)
+    if out is None:
+        store.writable_home()  # refused before any work
+    else:
+        writable_folder(str(Path(out).parent))
+        if Path(out).suffix != ".npz":
+            raise InputError("features with their ids are an .npz", where=out, hint="Name it so")
+    made = _encoded(source, ids, contents, encoder, batch)
+    if out is None:
+        path = store.store(made, source, encoder)
+    else:
+        store.write(made, path := Path(out))
+    click.echo(f"{len(made.ids):,} items. {made.sentence}\nSaved to {path}.")
+
+
+def _encoded(source: str, ids: Sequence[str], contents: Contents, encoder: str, batch: int | None) -> Features:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from dissensus.models import encoders
+
+    console = Console(stderr=True)
+    columns = (TextColumn(f"{source} by {encoder}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return encoders.encode(
+            ids, contents, encoder, batch=batch, progress=lambda done, of: bar.update(task, completed=done, total=of)
+        )
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """`seed=1` as a name and a value: a whole number where it is one, true or false, else text."""
+    name, is_there, value = text.partition("=")
+    if not is_there:
+        raise InputError(f"{text!r} is no option", where="--option", hint="Write NAME=VALUE")
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, int(value) if value.lstrip("-").isdigit() else value

@@ -1,0 +1,123 @@
+"""Data: what the model sees, beside what people said of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError
+from dissensus.metrics.agreement import majority
+from dissensus.metrics.checks import check_probabilities
+from dissensus.votes.votes import Votes
+
+Text = str | tuple[str, str]
+"""What people read of an item: a text, or a pair of texts (premise and hypothesis)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows aligned by id: inputs, and what is known of their labels.
+
+    `x` is uint8 [N, C, H, W] for images, float32 [N, D] for features, or None where only labels matter. `texts` are what
+    people read, where they read: an encoder makes `x` of them. What people said is `votes`, or `probs` where only their
+    shares are known. `truth` is the distribution a simulated crowd was drawn from. `notes` are sentences that every
+    report of these data must carry (a partial download, a simulated crowd, where features come from).
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    ids: tuple[str, ...]
+    x: Tensor | None = None
+    votes: Votes | None = None
+    probs: Tensor | None = None
+    gold: Tensor | None = None
+    truth: Tensor | None = None
+    notes: tuple[str, ...] = field(default=())
+    texts: tuple[Text, ...] | None = None
+
+    def __post_init__(self) -> None:
+        n, k = len(self.ids), len(self.classes)
+        for name in ("x", "texts", "probs", "gold", "truth"):
+            rows = getattr(self, name)
+            if rows is not None and len(rows) != n:
+                raise InputError(f"{name} has {len(rows)} rows but there are {n} ids", where=self.name, state="")
+        if self.votes is not None and (self.votes.items != self.ids or self.votes.classes != self.classes):
+            raise InputError("the votes are of other items or classes than the data", where=self.name, state="")
+        if self.votes is not None and self.probs is not None:
+            raise InputError("give votes or probabilities, not both", where=self.name, state="")
+        if self.probs is not None:
+            check_probabilities(self.probs, k, where=self.name)
+        if self.gold is not None and len(self.gold) and not 0 <= int(self.gold.min()) <= int(self.gold.max()) < k:
+            raise InputError(f"gold labels are outside 0…{k - 1}", where=self.name, state="")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def of_votes(cls, votes: Votes, x: Tensor | None = None, gold: Tensor | None = None, name: str = "votes") -> Data:
+        """Data whose items are those of the votes, in their order."""
+        return cls(name=name, classes=votes.classes, ids=votes.items, x=x, votes=votes, gold=gold)
+
+    @cached_property
+    def people(self) -> Tensor:
+        """What people said, float64 [N, K]: shares of votes, or the probabilities given in their place."""
+        if self.votes is not None:
+            return torch.from_numpy(self.votes.soft.copy())
+        if self.probs is not None:
+            return self.probs.double()
+        raise InputError(
+            "these data have no votes",
+            where=self.name,
+            hint="Use the target `gold`, which needs only the data set's own labels",
+            state="",
+        )
+
+    @cached_property
+    def counts(self) -> Tensor | None:
+        """Votes counted, int64 [N, K]; None where only probabilities are known."""
+        return None if self.votes is None else torch.from_numpy(self.votes.counts.copy())
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """One class an item for hard metrics and strata, int64 [N]: gold where there is one, else the majority."""
+        return self.gold.long() if self.gold is not None else majority(self.people)
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether `labels` are the data set's own, and not the majority's."""
+        return self.gold is not None
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the content, not of the file it came from."""
+        sha = hashlib.sha256(repr((self.name, self.classes, self.ids)).encode())
+        if self.texts is not None:
+            sha.update(repr(self.texts).encode())
+        parts = {"x": self.x, "probs": self.probs, "gold": self.gold, "truth": self.truth}
+        if self.votes is not None:
+            parts["item"], parts["label"] = (
+                torch.from_numpy(self.votes.item.copy()),
+                torch.from_numpy(self.votes.label.copy()),
+            )
+            if self.votes.annotator is not None:
+                sha.update(repr(self.votes.annotators).encode())
+                parts["annotator"] = torch.from_numpy(self.votes.annotator.copy())
+        for name, part in parts.items():
+            if part is not None:
+                sha.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
+                sha.update(np.ascontiguousarray(part.numpy()).tobytes())
+        return sha.hexdigest()[:16]
+
+
+def to_float(x: Tensor) -> Tensor:
+    """What models see: uint8 images as float32 in [0, 1]; anything else as it is.
+
+    >>> to_float(torch.tensor([0, 255], dtype=torch.uint8)).tolist()
+    [0.0, 1.0]
+    """
+    return x.float().div_(255) if x.dtype == torch.uint8 else x

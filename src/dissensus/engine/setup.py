@@ -1,0 +1,169 @@
+"""Stage: all that a training spec names, made real: data, split, target, model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dissensus import datasets, random
+from dissensus.datasets import cifar10
+from dissensus.datasets.data import Data
+from dissensus.errors import InputError
+from dissensus.labels.targets import Target, Teacher, teacher_target
+from dissensus.models import moments
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Json, Spec
+from dissensus.training import evaluate
+from dissensus.training.recipe import Recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """`train`, `validation` and `held_out` are rows of the data, stratified by gold label, without gold by majority."""
+
+    recipe: Recipe
+    seed: int
+    data: Data
+    train: Tensor
+    validation: Tensor | None
+    held_out: Tensor
+
+    @classmethod
+    def of(cls, spec: Spec, ledger: Ledger) -> Stage:
+        """Load the data and check that they are the ones the spec means, and that they can be trained on."""
+        settings = resolved(spec, ledger)
+        recipe, seed, data = Recipe.of(settings), int(settings["seed"]), loaded(settings["data"])
+        rows, held_out = recipe.split.split(data.labels, seed)
+        validation = None
+        if recipe.validation is not None:
+            inner = recipe.validation.split(data.labels[rows], seed, "validation")
+            rows, validation = rows[inner.train], rows[inner.held_out]
+        _check_every_class_occurs(data, rows, seed)
+        if len(rows) < recipe.batch:
+            raise InputError(
+                f"{len(rows):,} training items are fewer than a batch of {recipe.batch:,}",
+                where=data.name,
+                hint="Use a smaller batch, or more items",
+                state="",
+            )
+        return cls(recipe, seed, data, rows, validation, held_out)
+
+    def x(self, rows: Tensor) -> Tensor:
+        """The inputs of these rows, as they are stored."""
+        if self.data.x is None:
+            raise InputError("these data have no inputs to train on", where=self.data.name, state="")
+        return self.data.x[rows]
+
+    def seen(self) -> Data:
+        """The data with the votes that training may see: all of them, or a few an item in the sparse regime."""
+        if self.recipe.votes is None:
+            return self.data
+        if self.data.votes is None:
+            raise InputError(
+                "votes cannot be resampled where there are only probabilities",
+                where=self.data.name,
+                hint="Read the votes",
+                state="",
+            )
+        few = self.data.votes.resample(self.recipe.votes.votes, self.seed, replace=self.recipe.votes.replace)
+        return replace(self.data, votes=few)
+
+    def target(self, rows: Tensor, ledger: Ledger) -> Target:
+        """What these rows stand for; a teacher is asked anew, from its weights in the ledger."""
+        rule = self.recipe.target
+        if not isinstance(rule, Teacher):
+            return rule.target(self.seen(), rows)
+        said = [evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.runs]
+        return teacher_target(said, rows, rule.temperature)
+
+    def judged_by(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """What people said of these rows [n, K], and the labels that count as right [n]."""
+        return self.data.people[rows], self.data.labels[rows]
+
+    def monitored(self) -> list[tuple[str, Tensor]]:
+        """The parts, by name, on which the recipe wants loss, accuracy and KL after every epoch."""
+        parts = {"train": self.train, "validation": self.validation, "evaluation": self.held_out}
+        return [(part, rows) for part, rows in parts.items() if self.recipe.monitored and rows is not None]
+
+    def model(self) -> nn.Module:
+        """The network at its initial weights, a function of the seed alone."""
+        x = self.x(self.train)
+        mean, std = published_moments(self.data.name, x) or moments(x)
+        with random.seeded(self.seed, "init"):
+            model = self.recipe.model.build(tuple(x.shape[1:]), len(self.data.classes), mean, std)
+        prepare = getattr(model, "prepare", None)
+        if prepare is not None:
+            prepare(x)
+        return model
+
+
+def resolved(spec: Spec, ledger: Ledger) -> Json:
+    """The settings of a training spec, with those that a select run chose in their place."""
+    chosen = spec.settings["chosen"]
+    if chosen is None:
+        return spec.settings
+    winner = ledger.read(ledger.read(chosen["by"]).facts["winner"]).spec.settings
+    return {**spec.settings, **{name: winner[name] for name in chosen["fields"]}}
+
+
+def loaded(named: Json) -> Data:
+    """The data that a spec names, if they still are the ones it was planned on."""
+    data = _load(str(datasets.data_root()), named["name"], tuple(sorted(named["options"].items())))
+    if data.digest != named["digest"]:
+        raise InputError(
+            f"the content is {data.digest}, and this run was planned on {named['digest']}",
+            where=f"data set {data.name}",
+            hint="Plan it anew with `dissensus run`, or put the former files back",
+        )
+    return data
+
+
+@lru_cache(maxsize=2)
+def _load(root: str, name: str, options: tuple[tuple[str, Any], ...]) -> Data:  # noqa: ARG001 - part of the key
+    """Hundreds of heads are trained on the same features by one process, which need not read them each time."""
+    return datasets.load(name, **dict(options))
+
+
+def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
+    voted = data.votes is not None or data.probs is not None
+    mass = data.people[rows].sum(0) if voted else torch.bincount(data.labels[rows], minlength=len(data.classes))
+    absent = torch.nonzero(mass == 0).flatten().tolist()
+    if absent:
+        named = ", ".join(repr(data.classes[one]) for one in absent)
+        raise InputError(
+            f"nobody chose {named} for any of the {len(rows):,} training items of seed {seed}, so it cannot be learned",
+            where=data.name,
+            hint="Leave the class out of the data's classes, or add items of it",
+            state="",
+        )
+
+
+def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
+    """A finished run's network, with the weights of a checkpoint."""
+    model = Stage.of(ledger.read(run_id).spec, ledger).model()
+    model.load_state_dict(ledger.weights(run_id, checkpoint))
+    return model.eval()
+
+
+def published_moments(name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The mean and std of each channel that every paper on these images uses, where there are such."""
+    if x.ndim != 4 or name not in ("cifar10", "cifar10h", "cifar10h_hard"):
+        return None
+    return torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
+
+
+def own_loss(model: nn.Module, x: Tensor, target: Target) -> float:
+    """Cross-entropy of the model to a target, the loss a run would itself minimise, without augmentation or mixing."""
+    log_probs = evaluate.predict(model, x).log_probs
+    return float(-(target.probs * log_probs).masked_fill(target.probs == 0, 0).sum(1).mean())
+
+
+def disputed(data: Data, rows: Tensor, most: int) -> Tensor:
+    """The rows that people disagree on most, by vote entropy, the most disputed first; ties by row."""
+    people = data.people[rows]
+    entropy = torch.special.entr(people).sum(1)
+    return rows[torch.argsort(entropy, descending=True, stable=True)[:most]]

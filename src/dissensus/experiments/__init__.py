@@ -1,0 +1,1 @@
+"""A study described as values, the plan of its runs, and what they cost."""

@@ -1,0 +1,1 @@
+"""Which label does the optimiser see? Three independent choices: target, delivery, mixing."""

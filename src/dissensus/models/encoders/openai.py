@@ -1,0 +1,116 @@
+"""openai:MODEL, embeddings over HTTP (002 uses text-embedding-3-large). Standard library only.
+
+The key is read from OPENAI_API_KEY; OPENAI_BASE_URL names another server that speaks the same language. A busy or broken
+server is asked again, as late as it says in Retry-After, else after 1, 2, 4 … seconds.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dissensus.errors import InputError
+from dissensus.models.encoders.encoder import Name, Reads, Vectors
+
+SERVICE = "https://api.openai.com/v1"
+DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
+ATTEMPTS = 6
+LONGEST_WAIT = 60.0  # seconds
+
+_KEPT = "What was embedded so far is kept, and the same command goes on from there."
+
+
+class OpenAI:
+    """The encoder; nothing is asked of the server before the first batch."""
+
+    reads: Reads = "texts"
+    batch = 128
+
+    def __init__(self, name: Name, sleep: Callable[[float], None] = time.sleep, timeout: float = 120.0) -> None:
+        self._model = name.model or "text-embedding-3-large"
+        self._base = os.environ.get("OPENAI_BASE_URL", SERVICE).rstrip("/")
+        self._sleep, self._timeout = sleep, timeout
+        self._dimension = DIMENSIONS.get(self._model)
+        where = urllib.parse.urlsplit(self._base)
+        self.provenance: dict[str, Any] = {
+            "encoder": f"openai:{self._model}",
+            "model": self._model,
+            "version": f"{where.hostname}{where.path}",  # without a name and password that the address may hold
+            "pooling": "the service's own",
+        }
+
+    def __call__(self, items: Sequence[str]) -> Vectors:
+        """float32 [B, D]."""
+        answer = self._ask(list(items))
+        try:
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._nonsense(f"not embeddings of one length ({error})") from error
+        if vectors.ndim != 2 or len(vectors) != len(items):
+            raise self._nonsense(f"{len(rows)} embeddings for {len(items)} texts")
+        if self._dimension not in (None, vectors.shape[1]):
+            raise self._nonsense(f"embeddings of {vectors.shape[1]:,} numbers, not {self._dimension:,}")
+        self._dimension = vectors.shape[1]
+        return vectors
+
+    def _ask(self, texts: list[str]) -> Any:
+        """The parsed answer, after as many attempts as it takes or makes sense."""
+        body = json.dumps({"model": self._model, "input": texts, "encoding_format": "float"}).encode()
+        headers = {"Authorization": f"Bearer {_key()}", "Content-Type": "application/json", "User-Agent": "dissensus"}
+        for attempt in range(1, ATTEMPTS + 1):
+            request = urllib.request.Request(f"{self._base}/embeddings", body, headers)
+            try:
+                with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+                    return json.loads(answer.read())
+            except urllib.error.HTTPError as refusal:
+                with refusal:
+                    wait, why = self._after(refusal), f"{refusal.code} {refusal.reason}"
+            except (OSError, http.client.HTTPException) as error:
+                wait, why = None, str(error) or type(error).__name__
+            except ValueError as error:
+                raise self._nonsense(f"not JSON ({error})") from error
+            if attempt < ATTEMPTS:
+                self._sleep(min(2.0 ** (attempt - 1) if wait is None else wait, LONGEST_WAIT))
+        what = f"the server failed {ATTEMPTS} times in a row ({why})"
+        raise InputError(what, where=self._base, hint="Wait, and run the command again", state=_KEPT)
+
+    def _after(self, refusal: urllib.error.HTTPError) -> float | None:
+        """How long the server wants us to wait; InputError where waiting does not help."""
+        said = _message(refusal)
+        if refusal.code in (401, 403):
+            hint = "Set OPENAI_API_KEY to a key that is valid there"
+            raise InputError(f"the server refuses the key ({said})", where=self._base, hint=hint, state=_KEPT)
+        if "insufficient_quota" in said or (refusal.code < 500 and refusal.code not in (408, 409, 429)):
+            what = f"the server refuses the request: {refusal.code} {refusal.reason} ({said})"
+            raise InputError(what, where=self._base, state=_KEPT)
+        wait = refusal.headers.get("Retry-After", "")
+        return float(wait) if wait.replace(".", "", 1).isdigit() else None
+
+    def _nonsense(self, what: str) -> InputError:
+        return InputError(f"the server answers with {what}", where=self._base, hint="Check OPENAI_BASE_URL", state=_KEPT)
+
+
+def _key() -> str:
+    key = os.environ.get("OPENAI_API_KEY", "")
+    if not key:
+        raise InputError("there is no key for the service", where="openai", hint="Set OPENAI_API_KEY", state=_KEPT)
+    return key
+
+
+def _message(refusal: urllib.error.HTTPError) -> str:
+    """The server's own words, with its code for machines, as far as there are any."""
+    try:
+        error = json.loads(refusal.read())["error"]
+        return ": ".join(str(error[part]) for part in ("code", "message") if error.get(part))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return str(refusal.reason)

@@ -1,0 +1,135 @@
+"""The numbers that the papers print, as data: one file a paper, one table of it an exhibit.
+
+An exhibit of which the paper prints no number, such as a figure of curves, is there with an empty list: a name that is
+not there is a mistake.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from dissensus.errors import InputError
+from dissensus.experiments.description import Printed
+
+Keys = Mapping[str, type]
+
+EXHIBIT: Keys = {"source": str, "seeds": int, "numbers": list}
+NUMBER: Keys = {
+    "part": str,  # where an exhibit has blocks
+    "row": str,
+    "column": str,
+    "mean": float,  # over seeds or items; or
+    "value": float,  # a count, a p-value or another single figure
+    "sd": float,
+    "seeds": int,  # instead of the exhibit's
+    "source": str,  # instead of the exhibit's
+    "note": str,  # how to read the number; shown behind its source
+}
+
+
+def printed(paper: str, exhibit: str) -> tuple[Printed, ...]:
+    """What a paper prints in or about a table or figure. `panel` is its block, "" where it has none.
+
+    >>> [(one.row, one.column, one.mean, one.source) for one in printed("003", "figure11")]
+    [('SLS', 'barrier', 2.05, '003, Figure 11 (to Soft)')]
+    """
+    stored = _paper(paper)
+    if exhibit not in stored:
+        raise _unknown("exhibit", exhibit, stored, f"{paper}.toml")
+    return stored[exhibit]
+
+
+def exhibits(paper: str) -> tuple[str, ...]:
+    """The tables and figures of a paper, then `text`: what it prints apart from them."""
+    return tuple(_paper(paper))
+
+
+def papers() -> tuple[str, ...]:
+    """The papers whose numbers are here."""
+    return tuple(
+        sorted(
+            one.name.removeprefix("paper")
+            for one in files("dissensus.recipes").iterdir()
+            if one.name.startswith("paper") and (one / "printed.toml").is_file()
+        )
+    )
+
+
+def parse(text: str, where: str) -> dict[str, tuple[Printed, ...]]:
+    """The exhibits in the text of a numbers file; `where` names it in errors."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"this is not TOML: {error}", where=where, state="") from error
+    return {name: _exhibit(table, f"{where}, {name}") for name, table in document.items()}
+
+
+@cache
+def _paper(paper: str) -> dict[str, tuple[Printed, ...]]:
+    if paper not in papers():
+        raise _unknown("paper", paper, papers(), "numbers")
+    name = f"paper{paper}/printed.toml"
+    return parse((files("dissensus.recipes") / name).read_text(encoding="utf-8"), name)
+
+
+def _exhibit(table: Any, where: str) -> tuple[Printed, ...]:
+    table = _checked(table, EXHIBIT, ("source", "numbers"), where)
+    found: dict[tuple[str, str, str], Printed] = {}
+    for place, entry in enumerate(table["numbers"], start=1):
+        at = f"{where}, number {place}"
+        one = _number(_checked(entry, NUMBER, ("row", "column"), at), table, at)
+        key = (one.panel, one.row, one.column)
+        if key in found:
+            raise InputError(f"{key} is there twice", where=at, hint="Keep one of the two", state="")
+        found[key] = one
+    return tuple(found.values())
+
+
+def _number(entry: Mapping[str, Any], table: Mapping[str, Any], where: str) -> Printed:
+    if ("mean" in entry) == ("value" in entry):
+        raise InputError("a number has either a mean or a value", where=where, state="")
+    sd = entry.get("sd")
+    if sd is not None and ("value" in entry or sd < 0):
+        raise InputError(f"sd is {sd}", where=where, hint="It belongs to a mean, and is not negative", state="")
+    source, note = entry.get("source", table["source"]), entry.get("note")
+    return Printed(
+        panel=entry.get("part", ""),
+        row=entry["row"],
+        column=entry["column"],
+        mean=float(entry["mean"] if "mean" in entry else entry["value"]),
+        sd=None if sd is None else float(sd),
+        seeds=entry.get("seeds", table.get("seeds")),
+        source=f"{source} ({note})" if note else source,
+    )
+
+
+def _checked(entry: Any, keys: Keys, required: Iterable[str], where: str) -> dict[str, Any]:
+    """The entry, if it is a table with known keys, none of the required missing, and values of the right type."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{entry!r} is not a table", where=where, state="")
+    for key, value in entry.items():
+        if key not in keys:
+            raise _unknown("key", key, keys, where)
+        if not _fits(value, keys[key]):
+            raise InputError(f"{key} is {value!r}", where=where, hint=f"It must be a {keys[key].__name__}", state="")
+    missing = [key for key in required if key not in entry]
+    if missing:
+        raise InputError(f"there is no {' and no '.join(missing)}", where=where, state="")
+    return entry
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if kind is float:  # TOML knows inf and nan, and writes whole floats as integers
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if kind is int:  # a number of seeds
+        return type(value) is int and value > 0
+    return isinstance(value, kind)
+
+
+def _unknown(what: str, name: str, known: Iterable[str], where: str) -> InputError:
+    return InputError(f"there is no {what} {name!r}", where=where, hint=f"Choose one of: {', '.join(known)}", state="")

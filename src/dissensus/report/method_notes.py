@@ -1,0 +1,158 @@
+"""What was done, once for all rows and then only where rows differ; with what, and whether that was mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dissensus.report.behind import trained
+from dissensus.report.comparisons import Comparison
+from dissensus.report.exhibits import Shown
+from dissensus.report.wording import counted, setting
+from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Json, Run, canonical
+
+DECIDES_NUMBERS = (
+    *("dissensus", "numerics", "torch", "numpy", "python"),
+    *("device", "threads", "compiled", "channels_last", "processes"),
+)
+"""Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
+
+LOOKING = ("measure", "relate")  # kinds of runs that train nothing
+UNSAID = ("seed", "keep", "monitored", "chosen")  # settings that change no number of a table
+
+
+@dataclass(frozen=True)
+class Setup:
+    """`common` holds for every training run; `rows` has, for each table and label, only what is not common.
+
+    `analyses` are the ways in which finished runs were looked at, each with its settings and sizes.
+    """
+
+    common: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
+    analyses: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    mixed: tuple[str, ...]
+    notes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    seconds: float
+    finished: int
+    planned: int
+
+
+def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown], ledger: Ledger) -> Setup:
+    """Read from the finished runs alone; equal runs in two tables count once."""
+    in_tables = [run for table in tables for method in table.methods for run in method.runs.values()]
+    shown = {run.id: run for one in exhibits for run in one.runs}
+    runs = {one.id: one for run in (*in_tables, *shown.values()) for one in trained(run, ledger)}
+    every = runs | shown
+    looked = [run for run in shown.values() if run.spec.kind in LOOKING]
+    names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name not in UNSAID))
+    values = {name: _values(name, list(runs.values())) for name in names}
+    common = tuple((_title(name), _told(name, values[name][0])) for name in names if len(values[name]) == 1)
+    differing = [name for name in names if len(values[name]) > 1]
+    rows = tuple(
+        (
+            table.title,
+            method.label,
+            tuple(
+                (_title(name), " / ".join(_told(name, one) for one in _values(name, list(method.runs.values()))))
+                for name in differing
+            ),
+        )
+        for table in tables
+        for method in table.methods
+        if method.runs
+    )
+    provenance = [
+        {"numerics": run.spec.numerics, **one}
+        for run in every.values()
+        for one in (run.provenance, *run.provenance.get("also_on", []))  # where it was interrupted, and went on elsewhere
+    ]
+    versions, mixed = [], []
+    for name in DECIDES_NUMBERS:
+        seen = list(dict.fromkeys(setting(one[name]) for one in provenance if name in one))
+        if seen:
+            versions.append((name.replace("_", " "), " / ".join(sorted(seen))))
+        if len(seen) > 1:
+            mixed.append(f"{name.replace('_', ' ')} ({', '.join(sorted(seen))})")
+    return Setup(
+        common,
+        rows,
+        tuple(_analyses(looked)),
+        tuple(versions),
+        tuple(mixed),
+        tuple(dict.fromkeys(note for run in (*runs.values(), *looked) for note in run.facts.get("notes", []))),
+        tuple(_sizes(list(runs.values()))),
+        sum(float(run.provenance.get("seconds", 0)) for run in every.values()),
+        sum(len(method.runs) for table in tables for method in table.methods) + sum(len(one.runs) for one in exhibits),
+        sum(len(method.seeds) for table in tables for method in table.methods)
+        + sum(len(one.runs) + one.missing for one in exhibits),
+    )
+
+
+def classes_of(table: Comparison) -> tuple[str, ...]:
+    """The class names, from any finished run."""
+    return next((tuple(run.facts["classes"]) for method in table.methods for run in method.runs.values()), ())
+
+
+def _values(name: str, runs: Sequence[Run]) -> list[Any]:
+    """The distinct values of a setting, in the order they come."""
+    settings = [{**run.spec.settings, **run.facts.get("chosen", {})} for run in runs]
+    return list({canonical(one[name]): one[name] for one in settings if name in one}.values())
+
+
+def _analyses(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+    """What was measured how many times, with which settings, on how many items; and how often it ended unsure."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(canonical(run.spec.settings), []).append(run)
+    for same in groups.values():
+        settings = same[0].spec.settings
+        said = [setting({key: value for key, value in settings.items() if key != "name" and value is not None})]
+        sizes = [run.facts["items"] for run in same if isinstance(run.facts.get("items"), dict)]
+        for part in dict.fromkeys(part for one in sizes for part in one):
+            counts = sorted({one[part] for one in sizes if part in one})
+            said.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
+        said += _unsure([run.facts.get("estimates", {}) for run in same])
+        yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, said))
+
+
+def _unsure(estimates: Sequence[Json]) -> Iterator[str]:
+    """Which estimates, by slice of items and estimator, ended before their tolerance was met."""
+    for part, name in dict.fromkeys((part, name) for one in estimates for part, of in one.items() for name in of):
+        met = [one[part][name]["converged"] for one in estimates if name in one.get(part, {})]
+        if not all(met):
+            yield f"{name}, {part}: {met.count(False)} of {counted(len(met), 'estimate')} stopped short of tolerance"
+
+
+def _sizes(runs: Sequence[Run]) -> list[str]:
+    """Sentences about sizes that every run shares, or the range where they do not."""
+    sentences = []
+    for part, words in (("train", "to train on"), ("evaluation", "to judge on")):
+        sizes = sorted({run.facts["items"][part] for run in runs if part in run.facts.get("items", {})})
+        if sizes:
+            sentences.append(f"{_range(sizes, 'item')} {words}")
+    parameters = sorted({run.facts["parameters"] for run in runs if "parameters" in run.facts})
+    if parameters:
+        sentences.append(_range(parameters, "parameter"))
+    ties = sorted({run.facts["ties"] for run in runs if run.facts.get("ties") is not None})
+    if ties:
+        sentences.append(f"{_range(ties, 'training item')} without a unique majority (ties go to the lowest class index)")
+    if any(run.facts.get("gold") == "majority" for run in runs):
+        sentences.append("labels for hard metrics are the majority's, because these data have no gold labels")
+    return sentences
+
+
+def _range(values: Sequence[int], noun: str) -> str:
+    return counted(values[0], noun) if len(values) == 1 else f"{values[0]:,} to {values[-1]:,} {noun}s"
+
+
+def _told(name: str, value: Any) -> str:
+    return "all" if name == "votes" and value is None else setting(value)
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,36 @@
+"""Checkpoints: everything that decides the rest of a run, in one file that is whole or not believed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dissensus.store.atomic_files import write_whole
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+def save(file: Path, content: dict[str, Any]) -> None:
+    """Tensors, numbers, strings, lists and dictionaries of them; the file begins with the digest of the rest."""
+    stream = io.BytesIO()
+    torch.save(content, stream)
+    payload = stream.getvalue()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, hashlib.sha256(payload).digest() + payload)
+
+
+def load(file: Path) -> dict[str, Any] | None:
+    """The content; None where there is no file, or where it was cut short or changed: the run then starts anew."""
+    try:
+        stored = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    payload = stored[_DIGEST:]
+    if hashlib.sha256(payload).digest() != stored[:_DIGEST]:
+        return None
+    content: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)
+    return content

@@ -1,0 +1,53 @@
+"""Frozen dataclasses as plain JSON and back: how the members of an axis are written into a spec."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dissensus.errors import InputError
+
+
+def encode(value: Any) -> Any:
+    """A frozen dataclass as plain JSON: its name beside its fields.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Sampled:
+    ...     every: int = 1
+    >>> encode(Sampled(every=5))
+    {'name': 'sampled', 'every': 5}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"name": name_of(type(value)), **fields}
+    if isinstance(value, (tuple, list)):
+        return [encode(part) for part in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{value!r} cannot be written into a spec")
+
+
+def decode(document: Any, members: Mapping[str, type]) -> Any:
+    """The inverse of `encode`, by a table from names to dataclasses. Nested members are looked up in the same table."""
+    if isinstance(document, list):
+        return tuple(decode(part, members) for part in document)
+    if not isinstance(document, dict):
+        return document
+    name = document["name"]
+    if name not in members:
+        raise InputError(f"{name!r} is not one of {', '.join(members)}", where="spec", state="")
+    arguments = {key: decode(part, members) for key, part in document.items() if key != "name"}
+    return members[name](**arguments)
+
+
+def name_of(member: type) -> str:
+    """The spec name of a dataclass: ClassMean is `class_mean`, AdamW is `adamw`, ResNet18 is `resnet18`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", member.__name__.replace("ResNet", "Resnet"))
+    return words.lower()
+
+
+def table(*members: type) -> dict[str, type]:
+    """The members of one axis, by name: the one place where a name becomes a constructor."""
+    return {name_of(member): member for member in members}

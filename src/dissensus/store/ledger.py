@@ -1,0 +1,272 @@
+"""The ledger: one folder a finished run, named by the hash of its spec, written whole or not at all.
+
+    runs/3f…/run.json            spec, scores, curve, facts, provenance
+    runs/3f…/predictions.npz     and other arrays
+    runs/3f…/last.safetensors    weights
+    runs/3f…/checksums           SHA-256 of each of these, as `sha256sum --check` reads it
+    runs/.work/3f…/              of a run under way: claim, checkpoint, progress; of a failed one: error.txt
+    runs/.index.json             what `summaries` read before; it can be removed at any time
+
+Several processes and machines may use one folder at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dissensus.errors import InputError
+from dissensus.store.atomic_files import DiskFullError, digest, explained, write_whole
+from dissensus.store.spec import Json, Run
+
+CHECKSUMS = "checksums"
+Arrays = Mapping[str, NDArray[Any]]
+"""Named arrays: one .npz file."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a list of many runs shows of one."""
+
+    id: str
+    kind: str
+    settings: Json
+    raw: Json
+    seconds: float | None
+    flops: float | None
+    threads: int | None
+
+
+class Ledger:
+    """Finished runs under `folder`. A run that is here is never computed again."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._index = self.folder / ".index.json"
+
+    def __contains__(self, run_id: str) -> bool:
+        return os.path.isfile(f"{self.folder}/{run_id}/run.json")  # noqa: PTH113 - asked for thousands of runs at once
+
+    def __iter__(self) -> Iterator[Run]:
+        """All finished runs, in the order of their ids."""
+        return map(self.read, self.ids())
+
+    def ids(self) -> list[str]:
+        """Of all finished runs, sorted."""
+        return sorted(name for name in _names_in(self.folder) if not name.startswith(".") and name in self)
+
+    def begun(self) -> set[str]:
+        """The ids of runs that are not finished and have a folder to work in: under way, interrupted or failed."""
+        return set(_names_in(self.folder / ".work"))
+
+    def read(self, run_id: str) -> Run:
+        """A finished run's record."""
+        content = self._content(run_id, "run.json")
+        if content is None:
+            raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
+        try:
+            return Run.from_json(json.loads(content))
+        except (ValueError, KeyError) as problem:
+            raise self._damaged(run_id, "run.json", f"is damaged ({problem})") from None
+
+    def arrays(self, run_id: str, name: str) -> dict[str, NDArray[Any]] | None:
+        """A run's named arrays, or None where they were not kept (committed records have none)."""
+        content = self._content(run_id, f"{name}.npz")
+        if content is None:
+            return None
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+
+    def weights(self, run_id: str, checkpoint: str) -> dict[str, Tensor]:
+        """The weights of a run's checkpoint, `last` or `best`."""
+        content = self._content(run_id, f"{checkpoint}.safetensors")
+        if content is None:
+            raise InputError(
+                f"run {run_id} has no weights {checkpoint!r}",
+                where=str(self.folder),
+                hint="Remove this run's folder and run the recipe again to have them",
+                state="",
+            )
+        return dict(sorted(safetensors.torch.load(content).items()))
+
+    def _content(self, run_id: str, name: str) -> bytes | None:
+        """A file of a finished run, or None where there is none. One that is not what was written is never used."""
+        try:
+            content = (self.folder / run_id / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        if self._checksums(run_id).get(name) not in (None, hashlib.sha256(content).hexdigest()):
+            raise self._damaged(run_id, name, "is not what was written")
+        return content
+
+    def _checksums(self, run_id: str) -> dict[str, str]:
+        """By file name; empty where they were not kept."""
+        try:
+            lines = (self.folder / run_id / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return {}
+        return {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
+
+    def _damaged(self, run_id: str, name: str, how: str) -> InputError:
+        return InputError(
+            f"{name} {how}",
+            where=str(self.folder / run_id / name),
+            hint=f"`dissensus runs rm` with {run_id} removes the run, and the next `dissensus run` computes it again",
+            state="",
+        )
+
+    def work(self, run_id: str) -> Path:
+        """The folder of a run that is not finished."""
+        return self.folder / ".work" / run_id
+
+    def publish(self, run: Run, arrays: Mapping[str, Arrays], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Write a run. It appears under its name complete, by one rename; where it is there already, ours is dropped."""
+        with self._drafted(run.id) as draft:
+            for name, parts in arrays.items():
+                np.savez_compressed(draft / f"{name}.npz", allow_pickle=False, **parts)
+            for name, state in weights.items():
+                stored = {key: value.detach().cpu().contiguous() for key, value in state.items()}
+                safetensors.torch.save_file(stored, draft / f"{name}.safetensors")
+            (draft / "run.json").write_text(_record(run), encoding="utf-8")
+        shutil.rmtree(self.work(run.id), ignore_errors=True)
+
+    def files(self, run_id: str) -> dict[str, bytes]:
+        """The content of a finished run's files, to be adopted by another ledger."""
+        return {file.name: file.read_bytes() for file in sorted((self.folder / run_id).iterdir())}
+
+    def adopt(self, run_id: str, files: Mapping[str, bytes]) -> None:
+        """Publish a run that was computed where this folder cannot be seen, from the content of its files."""
+        with self._drafted(run_id) as draft:
+            for name, content in files.items():
+                (draft / name).write_bytes(content)
+        shutil.rmtree(self.work(run_id), ignore_errors=True)
+
+    @contextmanager
+    def _drafted(self, run_id: str) -> Iterator[Path]:
+        """A folder to fill; afterwards it is published, or gone."""
+        with explained(self.folder):
+            (self.folder / ".work").mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=self.folder / ".work"))
+            try:
+                yield draft
+                self._place(draft, run_id)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+
+    def _place(self, draft: Path, run_id: str) -> None:
+        """Give a complete draft its name, flushed to the disk first; a folder of that name is never replaced."""
+        files = sorted(file for file in draft.iterdir() if file.name != CHECKSUMS)
+        lines = [f"{digest(file)}  {file.name}\n" for file in files]
+        (draft / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+        for file in (*files, draft / CHECKSUMS):
+            _flush(file)
+        draft.chmod(0o755)  # mkdtemp makes folders that only their owner can read
+        try:
+            os.rename(draft, self.folder / run_id)  # noqa: PTH104 - one call, which fails where the name has content
+        except OSError:
+            if run_id not in self:
+                raise
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run, finished or not; it will be computed again when a plan needs it."""
+        shutil.rmtree(self.folder / run_id, ignore_errors=True)
+        shutil.rmtree(self.work(run_id), ignore_errors=True)
+        self._index.unlink(missing_ok=True)
+
+    def verify(self, run_id: str) -> list[str]:
+        """What is wrong with a finished run, in sentences: a file edited, cut short or lost, or under a wrong name."""
+        checksums = self._checksums(run_id)
+        if not checksums:
+            return [f"{CHECKSUMS} is missing: nothing can be verified"]
+        problems = []
+        for name in checksums:
+            try:
+                if self._content(run_id, name) is None:
+                    problems.append(f"{name} is missing")
+            except InputError as problem:
+                problems.append(problem.what)
+        if problems:
+            return problems
+        try:
+            found = self.read(run_id).id
+        except InputError as problem:
+            return [problem.what]
+        return [] if found == run_id else [f"the spec inside is that of {found}"]
+
+    def summaries(self) -> list[Summary]:
+        """All finished runs in short. What was read once is kept in `.index.json`: finished runs do not change."""
+        try:
+            index: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            index = {}
+        ids = self.ids()
+        unread = [run_id for run_id in ids if run_id not in index]
+        if unread or len(index) > len(ids):
+            fresh = {run_id: index.get(run_id) or self._summary(run_id) for run_id in ids}
+            with suppress(OSError, DiskFullError):  # it saves time, and that only
+                write_whole(self._index, json.dumps(fresh, ensure_ascii=False).encode(), lasting=False)
+            index = fresh
+        return [Summary(id=run_id, **index[run_id]) for run_id in ids]
+
+    def _summary(self, run_id: str) -> Json:
+        """From the head of the record; where there is none, or a damaged one, from the whole."""
+        with open(f"{self.folder}/{run_id}/run.json", "rb") as record:  # noqa: PTH123 - thousands at once
+            head, found, _ = record.read().partition(_AFTER_HEAD)
+        if found:
+            with suppress(ValueError, KeyError):
+                short: Json = json.loads(head + b"}")["summary"]
+                return short
+        return _summary(self.read(run_id))
+
+
+_AFTER_HEAD = b',\n "spec": {'
+"""What follows the head of a record. No string in JSON holds a line break, so this is found nowhere else."""
+
+
+def _record(run: Run) -> str:
+    """The text of run.json. It begins with the summary: a list of many runs reads no more of each."""
+    whole = run.to_json()
+    headed = {"id": whole.pop("id"), "summary": _summary(run), **whole}
+    return json.dumps(headed, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+
+def _summary(run: Run) -> Json:
+    kept = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
+    raw = run.scores.get("last", {}).get("raw", {})
+    return {
+        "kind": run.spec.kind,
+        "settings": run.spec.settings,
+        "raw": {name: raw[name] for name in kept if name in raw},
+        "seconds": run.provenance.get("seconds"),
+        "flops": run.facts.get("training_flops"),
+        "threads": run.provenance.get("threads"),
+    }
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted of 100,000 of them
+    except FileNotFoundError:
+        return []
+
+
+def _flush(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

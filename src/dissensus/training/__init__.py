@@ -1,0 +1,1 @@
+"""How a network is trained: the recipe, the one loop, and what it needs."""

@@ -1,0 +1,229 @@
+"""The one training loop.
+
+Data lie in memory as they are stored (uint8 images, float features) on the device; a batch is two gathers; the labels of
+an epoch arrive as one tensor; nothing inside an epoch waits for the device. Everything random is keyed by (seed, epoch,
+step), so the state between two epochs is the weights, the optimiser's moments, the watched losses and, where weights are
+averaged, their average, and no more.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from dissensus import random
+from dissensus.datasets.data import to_float
+from dissensus.errors import InputError
+from dissensus.labels.delivery import Labels
+from dissensus.labels.mixing import Mixing, Unmixed
+from dissensus.training.augmentation import Augment, NoAugment
+from dissensus.training.distributed import ALONE, Group, Loss
+from dissensus.training.optimisers import EarlyStopping, Ema, OptimiserRule, Plateau, Schedule
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+Observe = Callable[[int, float], float | None]
+"""(epoch, mean training loss) -> the loss that plateau and stopping watch, or None where nothing is watched."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train: the part of a recipe that the loop reads."""
+
+    optimiser: OptimiserRule
+    schedule: Schedule
+    epochs: int
+    batch: int
+    mixing: Mixing = Unmixed()
+    augment: Augment = NoAugment()
+    stopping: EarlyStopping | None = None
+    averaging: Ema | None = None
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"precision {self.precision!r} is not one of {', '.join(PRECISIONS)}", where="training", state=""
+            )
+        if self.epochs < 1 or self.batch < 1:
+            raise InputError(f"{self.epochs} epochs of batches of {self.batch} train nothing", where="training", state="")
+
+
+@dataclass
+class State:
+    """What the next step depends on, beside the weights.
+
+    `total` is the loss summed over the epoch's items so far, `average` the averaged weights and statistics by name.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    total: Tensor | None = None
+    watched: list[float] = field(default_factory=list)
+    optimiser: dict[str, Any] | None = None
+    average: dict[str, Tensor] | None = None
+
+
+Pause = Callable[[Callable[[], State]], None]
+"""Called after every step with a function that copies the state; it may save that beside the weights, and may raise."""
+
+
+def fit(
+    model: nn.Module,
+    x: Tensor,
+    labels: Labels,
+    settings: Settings,
+    *,
+    classes: int,
+    seed: int,
+    observe: Observe,
+    state: State | None = None,
+    pause: Pause = lambda snapshot: None,  # noqa: ARG005
+    compiled: bool = False,
+    group: Group = ALONE,
+) -> State:
+    """Train `model` in place on `x` [N, …], which is on the model's device; go on from `state` where one is given.
+
+    The state that `pause` is offered and the weights of that moment are enough to go on to the same bits. Only the loss
+    is compiled, so the module stays the plain one. Where weights are averaged, the model has the average while it is
+    observed, and at the end.
+    """
+    state = state or State()
+    loss: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
+    loss_of = group.joined(model, loss)
+    optimiser = settings.optimiser.build(model.parameters())
+    if state.optimiser is not None:
+        optimiser.load_state_dict(state.optimiser)
+    if state.average is not None:
+        state.average = {name: value.to(x.device) for name, value in state.average.items()}
+
+    def snapshot() -> State:
+        total = None if state.total is None else state.total.cpu().clone()
+        moments, average = copy.deepcopy(optimiser.state_dict()), copy.deepcopy(state.average)
+        return replace(state, total=total, watched=list(state.watched), optimiser=moments, average=average)
+
+    while state.epoch < settings.epochs and not _stopped(settings, state):
+        data = x, labels(state.epoch).to(x.device)
+        mean = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot), group)
+        group.agree(model)
+        with _averaged(model, state.average, group):
+            watched = observe(state.epoch, mean)
+        if watched is not None:
+            state.watched.append(watched)
+        state.epoch, state.step, state.total = state.epoch + 1, 0, None
+        pause(snapshot)
+    state.optimiser = optimiser.state_dict()
+    if state.average is not None:
+        model.load_state_dict(state.average)
+        group.agree(model)
+    return state
+
+
+def _epoch(
+    model: nn.Module,
+    loss_of: Loss,
+    optimiser: Optimizer,
+    data: tuple[Tensor, Tensor],
+    settings: Settings,
+    state: State,
+    classes: int,
+    seed: int,
+    after_each: Callable[[], None],
+    group: Group,
+) -> float:
+    """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
+    model.train()
+    start_epoch, after_step = getattr(model, "start_epoch", None), getattr(model, "after_step", None)
+    if start_epoch is not None and state.step == 0:
+        start_epoch()
+    x, labels = data
+    epoch, device = state.epoch, x.device
+    order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
+    batches = torch.split(order, settings.batch)
+    augments, mixes = settings.augment != NoAugment(), settings.mixing != Unmixed()
+    plateau = settings.schedule.after(state.watched) if isinstance(settings.schedule, Plateau) else 1.0
+    cast: AbstractContextManager[object] = nullcontext()
+    if settings.precision != "float32":
+        cast = torch.autocast(device.type, PRECISIONS[settings.precision])
+    total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
+    with _dropout_streams(model, seed, epoch, group.rank) as start_step:
+        for step in range(state.step, len(batches)):
+            lr = settings.optimiser.lr * plateau * settings.schedule.factor(epoch + step / len(batches), settings.epochs)
+            for parameters in optimiser.param_groups:
+                parameters["lr"] = lr
+            rows = batches[step]
+            inputs, target = x[rows], labels[rows]
+            if augments:  # while they are bytes: a quarter of the memory to move
+                inputs = settings.augment(inputs, random.generator(seed, "augment", epoch, step))
+            inputs = to_float(inputs)
+            if mixes:
+                draw = random.numpy_generator(seed, "mix", epoch, step)
+                inputs, target = settings.mixing(inputs, target, classes, draw)
+            inputs, target, weight = group.share(inputs, target) if group.world > 1 else (inputs, target, 1.0)
+            start_step(step)
+            with cast:
+                loss = loss_of(inputs, target)
+            optimiser.zero_grad(set_to_none=True)
+            (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            if after_step is not None:
+                after_step(inputs, target)
+            if settings.averaging is not None:
+                rate = settings.averaging.rate(epoch * len(batches) + step + 1, len(batches))
+                state.average = _moved(state.average, model, rate)
+            total += loss.detach() * (len(rows) * weight / group.world)
+            state.step, state.total = step + 1, total
+            after_each()
+    return float(group.total(total.clone())) / len(x)
+
+
+def _moved(average: dict[str, Tensor] | None, model: nn.Module, rate: float) -> dict[str, Tensor]:
+    """The average, moved in place towards the present weights and statistics; the first is a copy of them."""
+    present = model.state_dict()
+    if average is None:
+        return {name: value.clone() for name, value in present.items()}
+    real = [name for name, value in present.items() if value.is_floating_point()]
+    torch._foreach_lerp_([average[name] for name in real], [present[name] for name in real], rate)
+    for name in present.keys() - set(real):  # batch norm's count of batches
+        average[name].copy_(present[name])
+    return average
+
+
+@contextmanager
+def _averaged(model: nn.Module, average: dict[str, Tensor] | None, group: Group) -> Iterator[None]:
+    """The model has the averaged weights inside the block, and its own ones afterwards."""
+    if average is None:
+        yield
+        return
+    own = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(average)
+    group.agree(model)
+    try:
+        yield
+    finally:
+        model.load_state_dict(own)
+
+
+@contextmanager
+def _dropout_streams(model: nn.Module, seed: int, epoch: int, rank: int) -> Iterator[Callable[[int], object]]:
+    """A function that puts torch's global generator at the start of a step's dropout stream; a no-op without dropout.
+
+    Every process of a group has masks of its own; the first has those of a process on its own.
+    """
+    if not any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in model.modules()):
+        yield lambda step: None  # noqa: ARG005
+        return
+    with random.seeded(seed, "dropout", epoch):  # puts the global generator back afterwards
+        own = (rank,) if rank else ()
+        yield lambda step: torch.manual_seed(random.key(seed, "dropout", epoch, step, *own))
+
+
+def _stopped(settings: Settings, state: State) -> bool:
+    return settings.stopping is not None and settings.stopping.stops(state.watched)

@@ -1,0 +1,132 @@
+"""What a member of a stack is, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError
+from dissensus.labels.delivery import Labels
+from dissensus.models import Mlp
+from dissensus.training.optimisers import Adam, AdamW, Constant, EarlyStopping, OptimiserRule, Plateau, Schedule, Sgd
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """Items to judge a member on after each epoch, in eval mode; it changes nothing in the training.
+
+    `rows` int64 [n] of x; `target` [n, K] is the member's own (its loss), `people` [n, K] what the annotators said (KL),
+    `labels` int64 [n] what counts as right (accuracy).
+    """
+
+    rows: Tensor
+    target: Tensor
+    people: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One head to train: what `train.Settings`, a seed, a split and a delivery say of a run.
+
+    `labels(epoch)` are those of `train_rows`, in that order; `validation_target` [n, K] is the member's own target on
+    `validation_rows`: plateau, stopping and the best epoch watch the cross-entropy to it. Rows are int64 rows of x. The
+    schedule is constant or plateau: then a short run is the beginning of a long one.
+    """
+
+    seed: int
+    train_rows: Tensor
+    validation_rows: Tensor
+    labels: Labels
+    validation_target: Tensor
+    optimiser: OptimiserRule = Adam()
+    schedule: Schedule = Constant()
+    stopping: EarlyStopping | None = None
+    epochs: int = 20
+    batch: int = 32
+    monitors: Mapping[str, Monitor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A member after its last epoch.
+
+    `curve` has `train_loss` (the mean over the epoch, in training mode) and `validation_loss`, one value an epoch;
+    `monitored[name]` has `loss`, `accuracy` and `kl`. `weights` has the checkpoints that were asked for, `last` and
+    `best` (the lowest validation loss, the first of equals), as state dicts of `models.Mlp`. `best_epoch` counts from 0,
+    and is None, without `best` weights, where no validation loss was finite.
+    """
+
+    curve: dict[str, list[float]]
+    best_epoch: int | None
+    weights: dict[str, dict[str, Tensor]]
+    monitored: dict[str, dict[str, list[float]]]
+
+    @property
+    def epochs(self) -> int:
+        """How many were trained: fewer than asked for where the member stopped early."""
+        return len(self.curve["train_loss"])
+
+
+def check(x: Tensor, members: Sequence[Member], head: Mlp, classes: int) -> None:
+    """Refuse what cannot be trained, before anything is."""
+    if x.ndim != 2 or x.dtype not in (torch.float32, torch.float64) or x.device.type != "cpu":
+        raise InputError(
+            f"features are {x.dtype} {tuple(x.shape)} on {x.device}, not float32 or float64 [items, features] on the CPU",
+            where="features",
+            state="",
+        )
+    if not bool(torch.isfinite(x).all()):
+        bad = torch.nonzero(~torch.isfinite(x).all(1)).flatten()
+        raise InputError(
+            f"row {int(bad[0])} has NaN or infinity ({len(bad)} rows do)",
+            where="features",
+            hint="Correct or drop the rows",
+            state="",
+        )
+    if not head.hidden or not 0 <= head.dropout < 1:
+        raise InputError(
+            f"{head} is not a head that a stack can hold: hidden layers, dropout in [0, 1)", where="head", state=""
+        )
+    for place, member in enumerate(members):
+        problem = _problem(member, len(x), classes)
+        if problem:
+            raise InputError(problem, where=f"member {place}", state="")
+
+
+def _problem(member: Member, items: int, classes: int) -> str | None:
+    if member.epochs < 1 or member.batch < 1:
+        return f"{member.epochs} epochs of batches of {member.batch} train nothing"
+    if len(member.train_rows) < member.batch:
+        return f"{len(member.train_rows)} training items are fewer than a batch of {member.batch}"
+    if not isinstance(member.optimiser, (Adam, AdamW, Sgd)):
+        return f"a stack takes adam, adamw and sgd, not {member.optimiser}"
+    if not isinstance(member.schedule, (Constant, Plateau)):
+        return f"a stack takes a constant or plateau schedule, not {member.schedule}: train it with the plain loop"
+    problem = _label_problem(member.labels(0), len(member.train_rows), classes)
+    if problem:
+        return problem
+    judged = {"validation": (member.validation_rows, member.validation_target, member.validation_target)}
+    judged.update((name, (one.rows, one.target, one.people)) for name, one in member.monitors.items())
+    for name, (rows, *distributions) in judged.items():
+        for one in distributions:
+            if len(rows) == 0 or one.shape != (len(rows), classes):
+                return (
+                    f"{len(rows)} {name} rows have a target of shape {tuple(one.shape)}, and there are {classes} classes"
+                )
+    for rows in (member.train_rows, *(rows for rows, *_ in judged.values())):
+        if int(rows.min()) < 0 or int(rows.max()) >= items:
+            return f"rows {int(rows.min())} to {int(rows.max())} are asked for, and the features have {items}"
+    return None
+
+
+def _label_problem(labels: Tensor, items: int, classes: int) -> str | None:
+    soft = labels.is_floating_point()
+    if labels.shape != ((items, classes) if soft else (items,)):
+        return f"labels of shape {tuple(labels.shape)} for {items} training items and {classes} classes"
+    if not soft and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        return f"labels from {int(labels.min())} to {int(labels.max())}, and there are {classes} classes"
+    return None

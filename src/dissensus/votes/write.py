@@ -1,0 +1,225 @@
+"""Votes and predictions into files, so that the readers give them back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike as PathLikeObject
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from dissensus.errors import InputError
+from dissensus.votes.files import Kind, PathLike, kind_of
+from dissensus.votes.read import Format, check_format, classes_file, sorted_classes
+from dissensus.votes.roles import RANKS
+from dissensus.votes.tables import DELIMITERS, METADATA_CLASSES
+from dissensus.votes.votes import Floats, Ints, Votes, row_names
+
+ROWS_AT_ONCE = 1 << 20  # text is rendered in parts, so that it never stands in memory whole
+
+
+def write_votes(
+    votes: Votes,
+    path: PathLike,
+    format: Format | None = None,  # noqa: A002  (the name a caller expects)
+    *,
+    drop_annotators: bool = False,
+    drop_names: bool = False,
+) -> None:
+    """Write votes as a long table (the default), a wide table, or a count matrix (the default of .npy and .npz).
+
+    `read_votes` gives back the same items and classes in the same order, and the same votes. What a format cannot carry
+    is refused, unless you say that it may go: a count matrix has no annotators (`drop_annotators`), an .npy has no names
+    (`drop_names`). Votes are written in their order if their items come in the order of `items`, else item by item;
+    annotators without a vote are not kept.
+
+    The order of the classes, and classes that nobody chose, stand in the metadata of a Parquet file, and in the header of
+    a count matrix. Beside other tables they are written to `votes.csv.classes.json`, only where they differ from what
+    `read_votes` takes by default (the labels that occur, sorted). The file is written whole or not at all.
+    """
+    check_format(format)
+    kind = kind_of(path)
+    layout = format or ("counts" if kind in ("npy", "npz") else "long")
+    _check_names(votes, path)
+    if layout == "counts" and votes.annotator is not None and not drop_annotators:
+        hint = "Write a long table, or pass drop_annotators=True"
+        raise InputError("a count matrix cannot carry who voted", where=str(path), hint=hint)
+    if kind in ("npy", "npz"):
+        if layout != "counts":
+            raise InputError(f"NumPy files hold count matrices, not {layout} tables", where=str(path), hint="Write a CSV")
+        _write_arrays(votes, path, kind, drop_names)
+        return
+    columns = _long(votes) if layout == "long" else _wide(votes, path) if layout == "wide" else _counts(votes)
+    with _replacing(path) as file:
+        if kind == "parquet":
+            metadata = {METADATA_CLASSES: json.dumps(votes.classes)}
+            pa.parquet.write_table(pa.table(columns).replace_schema_metadata(metadata), file)
+        else:
+            occurring = sorted_classes([votes.classes[index] for index in np.unique(votes.label)])
+            _write_sidecar(path, None if layout == "counts" or occurring == votes.classes else votes.classes)
+            _write_text(file, kind, columns)
+
+
+def write_predictions(
+    target: PathLike | BinaryIO, probs: Floats, classes: Sequence[str], ids: Sequence[str] | None = None
+) -> None:
+    """Write a matrix [N, K] so that `read_predictions` gives it back: one column a class, after one with the ids.
+
+    A stream gets CSV. An .npy has no room for names; the other formats number the rows where there are no ids.
+    """
+    rows = row_names(len(probs)) if ids is None else tuple(ids)
+    names = {_item_column(classes): pa.array(rows, pa.string())}
+    columns = names | {name: pa.array(column) for name, column in zip(classes, probs.T, strict=True)}
+    if not isinstance(target, (str, PathLikeObject)):
+        _write_text(target, "csv", columns)
+        return
+    kind = kind_of(target)
+    with _replacing(target) as file:
+        if kind == "npy":
+            np.save(file, probs)
+        elif kind == "npz":
+            np.savez_compressed(file, probs=probs, ids=np.array(rows), classes=np.array(classes))
+        elif kind == "parquet":
+            pa.parquet.write_table(pa.table(columns), file)
+        else:
+            _write_text(file, kind, columns)
+
+
+def _check_names(votes: Votes, path: PathLike) -> None:
+    for names in (votes.items, votes.classes, votes.annotators or ()):
+        bad = next((name for name in names if not name or "\0" in name or not _is_unicode(name)), None)
+        if bad is not None:
+            what = f"the name {bad!r} cannot be written: no reader could tell it from a missing or broken one"
+            raise InputError(what, where=str(path), hint="Rename it")
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
+    return True
+
+
+def _named(codes: Ints, names: Sequence[str]) -> pa.Array:
+    """A column of names; a code of -1 is a missing cell."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=codes < 0), pa.array(names, pa.string()))
+
+
+def _long(votes: Votes) -> dict[str, pa.Array]:
+    first = np.empty(len(votes.items), np.int64)
+    first[votes.item[::-1]] = np.arange(len(votes))[::-1]  # the last write wins, so the first appearance stays
+    in_order = bool((np.diff(first) > 0).all())
+    order = np.arange(len(votes)) if in_order else np.argsort(votes.item, kind="stable")
+    columns = {"item": _named(votes.item[order], votes.items)}
+    if votes.annotator is not None and votes.annotators is not None:
+        columns["annotator"] = _named(votes.annotator[order], votes.annotators)
+    return {**columns, "label": _named(votes.label[order], votes.classes)}
+
+
+def _wide(votes: Votes, path: PathLike) -> dict[str, pa.Array]:
+    if votes.annotator is None or votes.annotators is None:
+        what = "a wide table has one column an annotator, and these votes have no annotators"
+        raise InputError(what, where=str(path), hint="Write a long table or counts")
+    voters, person = np.unique(votes.annotator, return_inverse=True)
+    cells = np.full((len(voters), len(votes.items)), -1)
+    cells[person, votes.item] = votes.label
+    if int((cells >= 0).sum()) < len(votes):
+        what = "a wide table has one cell for an item and an annotator, and somebody voted twice on an item"
+        raise InputError(what, where=str(path), hint="Write a long table")
+    names = [votes.annotators[index] for index in voters]
+    columns = {name: _named(row, votes.classes) for name, row in zip(names, cells, strict=True)}
+    return {_item_column(names): pa.array(votes.items, pa.string()), **columns}
+
+
+def _counts(votes: Votes) -> dict[str, pa.Array]:
+    columns = {name: pa.array(column) for name, column in zip(votes.classes, votes.counts.T, strict=True)}
+    return {_item_column(votes.classes): pa.array(votes.items, pa.string()), **columns}
+
+
+def _item_column(taken: Sequence[str]) -> str:
+    """A name for the item column that no class or annotator has."""
+    return next(name for name in ("item", *sorted(RANKS["item"][0])) if name not in taken)
+
+
+def _write_arrays(votes: Votes, path: PathLike, kind: Kind, drop_names: bool) -> None:
+    numbered = votes.items == row_names(len(votes.items)) and votes.classes == row_names(len(votes.classes))
+    if kind == "npy" and not numbered and not drop_names:
+        hint = "Write an .npz or a table, or pass drop_names=True"
+        raise InputError("an .npy cannot carry the names of items and classes", where=str(path), hint=hint)
+    with _replacing(path) as file:
+        if kind == "npy":
+            np.save(file, votes.counts)
+        else:
+            np.savez_compressed(file, counts=votes.counts, items=np.array(votes.items), classes=np.array(votes.classes))
+
+
+def _write_text(file: BinaryIO, kind: Kind, columns: dict[str, pa.Array]) -> None:
+    """Lines of text, joined by Arrow: a name is rendered once, however many votes it has."""
+    render: Callable[[str], str]
+    if kind == "jsonl":
+        render, missing = _json_cell, "null"
+        heads = [f"{', ' if index else '{'}{_json_cell(name)}: " for index, name in enumerate(columns)]
+        end = "}\n"
+    else:
+        delimiter, missing, end = DELIMITERS[kind], "", "\n"
+        render = _delimited_cell(delimiter)
+        heads = [delimiter if index else "" for index in range(len(columns))]
+        file.write((delimiter.join(map(render, columns)) + end).encode())
+    rendered = [_rendered(column, render) for column in columns.values()]
+    for start in range(0, len(rendered[0][0]), ROWS_AT_ONCE):
+        parts = [names.take(codes.slice(start, ROWS_AT_ONCE)) for codes, names in rendered]
+        pieces = [piece for head, part in zip(heads, parts, strict=True) for piece in (head, part)]
+        lines = pc.binary_join_element_wise(*pieces, end, "", null_handling="replace", null_replacement=missing)
+        file.write("".join(lines.to_pylist()).encode())
+
+
+def _rendered(column: pa.Array, render: Callable[[str], str]) -> tuple[pa.Array, pa.Array]:
+    """Codes, and the text of what they stand for."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        column = pc.cast(column, pa.string()).dictionary_encode()
+        return column.indices, column.dictionary
+    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return column.indices, pa.array(map(render, column.dictionary.to_pylist()), pa.string())
+
+
+def _json_cell(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _delimited_cell(delimiter: str) -> Callable[[str], str]:
+    def render(name: str) -> str:
+        special = any(mark in name for mark in (delimiter, '"', "\n", "\r"))
+        return '"' + name.replace('"', '""') + '"' if special else name
+
+    return render
+
+
+def _write_sidecar(path: PathLike, classes: tuple[str, ...] | None) -> None:
+    """Write the classes beside a table; None takes away a file that would describe an older one."""
+    if classes is None:
+        classes_file(path).unlink(missing_ok=True)
+        return
+    with _replacing(classes_file(path)) as file:
+        file.write((json.dumps(classes, ensure_ascii=False) + "\n").encode())
+
+
+@contextmanager
+def _replacing(path: PathLike) -> Iterator[BinaryIO]:
+    """A file that takes its name only once it is whole."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror})", where=str(path), hint="Check the folder") from None
+    finally:
+        partial.unlink(missing_ok=True)
