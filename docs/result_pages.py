@@ -1,38 +1,42 @@
-"""The pages under docs/results: made from the committed records of runs, and from nothing else.
+"""The pages under docs/results: made from the recipes and the committed records of their runs, and from nothing else.
 
-python docs/result_pages.py                                       make every page anew
-python docs/result_pages.py --check                               exit code 1 where a page is not what its records say
-python docs/result_pages.py --take 002 OUT... --ledger RUNS       first take finished experiments (--out folders of `run`)
+python docs/result_pages.py                      make every page again
+python docs/result_pages.py --check              exit code 1 where a page is not what its records say
+python docs/result_pages.py --take 003 RUNS      first add finished runs of a ledger to the records of a paper
 
-docs/results/002/records.jsonl.gz holds the records, docs/results/002/table3.json the manifest of an experiment, and
-table3.md and figures/table3-*.svg what is made of the two.
+docs/results/003/records.jsonl.gz holds the records; table3.md and figures/table3-*.svg are what the recipe 003/table3
+makes of them. Which data a run was trained on is part of its id: the digests stand in the records.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from dissensus import report
-from dissensus.experiments.description import Manifest
-from dissensus.report.judged_claims import HOW_TO_READ, judged
+from dissensus.experiments.description import Experiment
+from dissensus.experiments.plan import DigestOf, plan
+from dissensus.recipes import RECIPES
+from dissensus.report.judged_claims import HOW_TO_READ, judge_claims
 from dissensus.report.wording import capital
-from dissensus.store import records
 from dissensus.store.ledger import Ledger
+from dissensus.store.records import Records, pack
+from dissensus.store.run_source import RunSource, Together
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"
+SCALES = {"002": "paper", "003": "laptop"}
+"""The scale at which the pages of each paper were run."""
+
 HEAD = f"""# Results
 
 Experiments that were really run. Each page has our numbers with the paper's beside them, says what differs in the set-up,
 and is made from the records of its runs by `python docs/result_pages.py`; no number is typed by hand. Under a page stands
-what it says of the claims that the paper makes, or should have made.
+what it says about the claims that the paper makes, or should have made.
 
 {HOW_TO_READ}
 """
@@ -42,12 +46,11 @@ def main() -> None:
     """The three ways to call it."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true")
-    arguments.add_argument("--take", nargs="+", metavar="PAPER OUT")
-    arguments.add_argument("--ledger", help="where the runs of the experiments to take are")
+    arguments.add_argument("--take", nargs=2, metavar=("PAPER", "RUNS"))
     chosen = arguments.parse_args()
     if chosen.take:
-        paper, *folders = chosen.take
-        take(RESULTS / paper, [Path(folder) for folder in folders], Ledger(chosen.ledger))
+        paper, folder = chosen.take
+        take(paper, Ledger(folder))
     made = pages()
     stale = [file for file, content in made.items() if not file.is_file() or file.read_text("utf-8") != content]
     if chosen.check:
@@ -59,43 +62,48 @@ def main() -> None:
     print(f"{len(stale)} pages written")
 
 
-def take(home: Path, folders: list[Path], ledger: Ledger) -> None:
-    """Copy manifests, and pack the records of all the runs that the manifests of this paper name."""
-    home.mkdir(parents=True, exist_ok=True)
-    for folder in folders:
-        manifest = Manifest.from_json(json.loads((folder / "experiment.json").read_text("utf-8")))
-        name = manifest.name.split("/")[-1]
-        command = f"dissensus run {manifest.name} --scale {manifest.scale} --ledger runs --out {name}"
-        document = json.dumps(replace(manifest, command=command).to_json(), indent=1, ensure_ascii=False)
-        (home / f"{name}.json").write_text(document + "\n", encoding="utf-8")
-    named = {run for manifest in manifests(home).values() for run in runs_of(manifest)}
-    print(f"{records.pack(ledger, sorted(named), home / RECORDS)} records packed")
+def take(paper: str, ledger: Ledger) -> None:
+    """Add the runs that the pages of a paper name, as far as the ledger has them, to the paper's records."""
+    file = RESULTS / paper / RECORDS
+    file.parent.mkdir(parents=True, exist_ok=True)
+    runs: RunSource = Together((Records(file), ledger)) if file.is_file() else ledger
+    named = {run for experiment in experiments(paper, runs).values() for run in experiment.runs()}
+    print(f"{pack(runs, sorted(named), file)} records packed")
 
 
-def manifests(home: Path) -> dict[str, Manifest]:
-    """Of one paper, by name."""
-    files = sorted(home.glob("*.json"), key=_in_order)
-    return {file.stem: Manifest.from_json(json.loads(file.read_text("utf-8"))) for file in files}
+def experiments(paper: str, runs: RunSource) -> dict[str, Experiment[str]]:
+    """What the pages of a paper show, by name and planned on the data of these runs."""
+    scale, digest_of = SCALES[paper], digests(runs)
+    names = sorted((name for name in RECIPES if name.startswith(f"{paper}/")), key=_in_order)
+    planned = {}
+    for name in names:
+        page = name.split("/")[1]
+        command = f"dissensus run {name} --scale {scale} --ledger runs --out {page}"
+        planned[page] = plan(RECIPES[name](scale, None), digest_of, command).experiment
+    return planned
 
 
-def _in_order(file: Path) -> tuple[str, int]:
+def _in_order(name: str) -> tuple[str, int]:
     """Tables and figures as a paper numbers them: figure10 comes after figure9."""
-    name, number = re.fullmatch(r"(.*?)(\d*)", file.stem).groups()  # type: ignore[union-attr]
-    return name, int(number or 0)
+    start, number = re.fullmatch(r"(.*?)(\d*)", name).groups()  # type: ignore[union-attr]
+    return start, int(number or 0)
 
 
-def runs_of(manifest: Manifest) -> Iterator[str]:
-    """Every run that a manifest names."""
-    for table in manifest.tables:
-        for row in table.rows:
-            yield from row.runs.values()
-    for exhibit in manifest.exhibits:
-        for points in exhibit.cells.values():
-            for runs in points.values():
-                yield from runs
-    for claim in manifest.claims:
-        for runs in claim.groups.values():
-            yield from runs
+def digests(runs: RunSource) -> DigestOf:
+    """The digest of each data set that these runs used; "unknown" for others, of which no run can be here then."""
+    known: dict[str, str] = {}
+    for run_id in runs.ids():
+        for name, options, digest in _data_of(runs.read(run_id).spec.settings):
+            known[repr((name, sorted(options)))] = digest
+    return lambda name, options: known.get(repr((name, sorted(options))), "unknown")
+
+
+def _data_of(settings: dict[str, object]) -> Iterator[tuple[str, list[tuple[str, object]], str]]:
+    data = settings.get("data")
+    if isinstance(data, dict) and data["name"] == "data_ref":  # of a measure
+        yield data["dataset"], [tuple(option) for option in data["options"]], data["digest"]
+    elif isinstance(data, dict):  # of a training run
+        yield data["name"], list(data["options"].items()), data["digest"]
 
 
 def pages() -> dict[Path, str]:
@@ -103,16 +111,17 @@ def pages() -> dict[Path, str]:
     made: dict[Path, str] = {}
     index = [HEAD]
     for home in sorted(file.parent for file in RESULTS.glob(f"*/{RECORDS}")):
-        kept = records.Records(home / RECORDS)
-        trained = sum(kept.read(run).spec.kind == "train" for run in kept.ids())
-        told = f"{trained:,} trained models and {len(kept.ids()) - trained:,} measurements of them"
-        index.append(f"## {home.name}\n\n{told}, in [{RECORDS}]({home.name}/{RECORDS}).\n")
-        index += [f"- [{file.stem}]({home.name}/{file.name}): {title_of(file)}" for file in written_by_hand(home)]
-        for name, manifest in manifests(home).items():
-            index.append(f"- [{name}]({home.name}/{name}.md) ({manifest.scale} scale): {manifest.title}")
-            index += [f"  - {capital(one.word)}: {one.claim.text}" for one in judged(manifest, kept)]
+        records = Records(home / RECORDS)
+        trained = sum(records.read(run).spec.kind == "train" for run in records.ids())
+        counts = f"{trained:,} trained models and {len(records.ids()) - trained:,} measurements of them"
+        index.append(f"## {home.name}\n\n{counts}, in [{RECORDS}]({home.name}/{RECORDS}).\n")
+        planned = experiments(home.name, records)
+        index += [f"- [{file.stem}]({home.name}/{file.name}): {title_of(file)}" for file in by_hand(home, set(planned))]
+        for name, experiment in planned.items():
+            index.append(f"- [{name}]({home.name}/{name}.md) ({experiment.scale} scale): {experiment.title}")
+            index += [f"  - {capital(judged.word)}: {judged.claim.text}" for judged in judge_claims(experiment, records)]
             with tempfile.TemporaryDirectory() as folder:
-                report.write(manifest, kept, folder)
+                report.write(experiment, records, folder)
                 text = (Path(folder) / "results.md").read_text("utf-8")
                 made[home / f"{name}.md"] = text.replace("](figures/", f"](figures/{name}-")
                 for figure in sorted(Path(folder).glob("figures/*.svg")):
@@ -122,14 +131,14 @@ def pages() -> dict[Path, str]:
     return made
 
 
-def written_by_hand(home: Path) -> list[Path]:
-    """Pages that belong to no manifest."""
-    return [file for file in sorted(home.glob("*.md")) if not file.with_suffix(".json").is_file()]
+def by_hand(home: Path, recipes: set[str]) -> list[Path]:
+    """Pages that no recipe makes."""
+    return [file for file in sorted(home.glob("*.md")) if file.stem not in recipes]
 
 
-def title_of(file: Path) -> str:
-    """Its first heading."""
-    return file.read_text("utf-8").splitlines()[0].lstrip("# ")
+def title_of(page: Path) -> str:
+    """The heading of a page."""
+    return page.read_text("utf-8").splitlines()[0].removeprefix("# ")
 
 
 if __name__ == "__main__":

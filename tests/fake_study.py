@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dissensus import metrics, report
-from dissensus.experiments.description import Manifest, Row, Table
+from dissensus.experiments.description import Experiment, ScoreTable
 from dissensus.metrics import temperature as calibrate
 from dissensus.random import numpy_generator
 from dissensus.store.ledger import Ledger
@@ -119,32 +119,42 @@ class Fake:
 
     def table(
         self, title: str, methods: Mapping[str, Mapping[str, float]], seeds: Sequence[int], **options: object
-    ) -> Table:
+    ) -> ScoreTable[str]:
         """A table of finished runs; the first method is the baseline."""
-        rows = [
-            Row(label, f"{label} × soft", {seed: self.publish(title, label, seed, **how) for seed in seeds})
+        cells = {
+            label: {"": {str(seed): self.publish(title, label, seed, **how) for seed in seeds}}
             for label, how in methods.items()
-        ]
-        return Table(title, str(options.get("baseline", next(iter(methods)))), tuple(rows), str(options.get("note", "")))
+        }
+        return score_table(title, cells, **options)
 
 
+def score_table(title: str, cells: Mapping[str, Mapping[str, Mapping[str, str]]], **options: object) -> ScoreTable[str]:
+    fixed = {
+        "key": re.sub(r"\W+", "-", title.lower()).strip("-"),
+        "title": title,
+        "cells": cells,
+        "baseline": next(iter(cells)),
+        "methods": {label: f"{label} × soft" for label in cells},
+        "columns": COLUMNS,
+    }
+    return ScoreTable(**{**fixed, **options})
+
+
+COLUMNS = ("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_spearman")
 GOOD = {"sharpness": 1.0, "blur": 0.2}
 METHODS = {"Soft": GOOD, "Sampled": {"sharpness": 1.0, "blur": 0.21}, "Majority": {"sharpness": 3.0, "blur": 0.5}}
 
 
-def manifest_of(*tables: Table, seeds: Sequence[int] = (0, 1, 2), **changes: object) -> Manifest:
+def experiment_of(*exhibits: object, **changes: object) -> Experiment[str]:
     fixed = {
         "name": "fake",
         "title": "A made-up study",
         "question": "Which one?",
         "scale": "laptop",
         "command": "dissensus run fake --scale laptop",
-        "primary": "soft_nll",
-        "columns": ("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_spearman"),
-        "seeds": tuple(seeds),
-        "tables": tables,
+        "exhibits": exhibits,
     }
-    return Manifest(**{**fixed, **changes})
+    return Experiment(**{**fixed, **changes})
 
 
 class Page(HTMLParser):

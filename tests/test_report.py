@@ -1,9 +1,10 @@
-"""The report, through its one door: a manifest and a ledger in, three files out."""
+"""The report, through its one door: a experiment and a ledger in, three files out."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 from statistics import fmean
@@ -14,67 +15,67 @@ import pytest
 
 from dissensus import metrics, report, stats
 from dissensus.errors import InputError
-from dissensus.experiments.description import Manifest, Printed, Row, Table
+from dissensus.experiments.description import Experiment, PaperNumber, Printed, from_json, to_json
 from dissensus.metrics import temperature as calibrate
 from dissensus.random import numpy_generator
 from dissensus.report import png
 from dissensus.store.ledger import Ledger
-from fake_study import GOOD, METHODS, Fake, Page, manifest_of, page_of, shown
+from fake_study import COLUMNS, GOOD, METHODS, Fake, Page, experiment_of, page_of, score_table, shown
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, Ledger, report.Written]:
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment[str], Ledger, report.Written]:
     """Two tables, three methods, three seeds; written once, read by many tests."""
     folder = tmp_path_factory.mktemp("study")
     pictures = numpy_generator(0, "probe", "pictures").integers(0, 256, (5, 1, 8, 8), dtype=np.uint8)
     fake = Fake(Ledger(folder / "ledger"), images=pictures)
     tables = fake.table("20 votes", METHODS, range(3)), fake.table("3 votes", METHODS, range(3), note="Sparse.")
-    manifest = manifest_of(*tables)
-    return manifest, fake.ledger, report.write(manifest, fake.ledger, folder)
+    experiment = experiment_of(*tables)
+    return experiment, fake.ledger, report.write(experiment, fake.ledger, folder)
 
 
 def test_every_number_of_the_html_tables_is_the_one_recomputed_from_the_runs(study):
-    manifest, ledger, paths = study
+    experiment, ledger, paths = study
     tables = page_of(paths).tables
-    for number, table in enumerate(manifest.tables, start=1):
-        baseline = table.rows[0]
+    for table in experiment.score_tables:
+        baseline = table.cells[table.baseline][""]
         for calibration in ("raw", *get_args(calibrate.Calibration)):
-            rows = tables[f"t{number}-last-{calibration}"][1:]
-            for row, cells in zip(table.rows, rows, strict=False):
-                runs = {seed: ledger.read(run) for seed, run in row.runs.items()}
-                for name, cell in zip(manifest.columns, cells[1:], strict=False):
+            rows = tables[f"{table.key}-last-{calibration}"][1:]
+            for (label, points), cells in zip(table.cells.items(), rows, strict=False):
+                runs = {seed: ledger.read(run) for seed, run in points[""].items()}
+                for name, cell in zip(table.columns, cells[1:], strict=False):
                     values = [run.scores["last"][calibration][name] for run in runs.values()]
                     summary = stats.mean_sd(values)
                     assert cell.replace(" (best)", "") == f"{shown(summary.mean)} ± {shown(summary.sd)}"
-                if row is baseline:
+                if label == table.baseline:
                     assert "baseline" in cells[-1]
                     continue
                 ours = [run.scores["last"][calibration]["soft_nll"] for run in runs.values()]
-                base = [ledger.read(run).scores["last"][calibration]["soft_nll"] for run in baseline.runs.values()]
+                base = [ledger.read(run).scores["last"][calibration]["soft_nll"] for run in baseline.values()]
                 test = stats.corrected_t(ours, base, test_to_train=40 / 160)
                 assert f"{shown(test.low, 4)} to {shown(test.high, 4)}" in cells[-2]
                 assert shown(test.mean_difference, 4) in cells[-2]
 
 
 def test_floors_and_ceilings_stand_below_every_comparison(study):
-    manifest, ledger, paths = study
+    experiment, ledger, paths = study
     tables = page_of(paths).tables
-    seeds = [ledger.read(run) for run in manifest.tables[0].rows[0].runs.values()]
+    seeds = [ledger.read(run) for run in experiment.score_tables[0].cells["Soft"][""].values()]
     floor = fmean(run.scores["last"]["raw"]["soft_nll_floor"] for run in seeds)
     ceiling = fmean(run.scores["last"]["raw"]["entropy_spearman_ceiling"] for run in seeds)
     compared = [rows for name, rows in tables.items() if "-last-" in name]
     assert len(compared) == 6
     for rows in compared:
-        of = {row[0].strip(): row for row in rows}
-        assert of["Floor"][1].startswith(shown(floor))
-        assert of["Floor"][2] == "0"
-        assert any(cell.startswith(shown(ceiling)) for cell in of["Ceiling"])
+        by_name = {row[0].strip(): row for row in rows}
+        assert by_name["Floor"][1].startswith(shown(floor))
+        assert by_name["Floor"][2] == "0"
+        assert any(cell.startswith(shown(ceiling)) for cell in by_name["Perfect model (estimate)"])
 
 
 def test_the_best_mean_of_each_column_is_marked_by_the_direction_of_its_metric(study):
-    manifest, _, paths = study
-    rows = page_of(paths).tables["t1-last-raw"][1:4]
-    for place, name in enumerate(manifest.columns, start=1):
+    experiment, _, paths = study
+    rows = page_of(paths).tables["20-votes-last-raw"][1:4]
+    for place, name in enumerate(COLUMNS, start=1):
         means = [float(row[place].split(" ")[0].replace("−", "-")) for row in rows]
         best = min(means) if metrics.METRICS[name].direction == "lower" else max(means)
         marked = [mean for mean, row in zip(means, rows, strict=True) if "(best)" in row[place]]
@@ -113,8 +114,8 @@ def test_figures_are_named_for_those_who_cannot_see_them(study):
 
 
 def test_a_second_report_of_the_same_runs_has_the_same_bytes(study, tmp_path):
-    manifest, ledger, paths = study
-    again = report.write(Manifest.from_json(manifest.to_json()), Ledger(ledger.folder), tmp_path)
+    experiment, ledger, paths = study
+    again = report.write(from_json(json.loads(json.dumps(to_json(experiment)))), Ledger(ledger.folder), tmp_path)
     for first, second in zip(paths[:3], again[:3], strict=True):
         assert first.read_bytes() == second.read_bytes()
 
@@ -123,15 +124,16 @@ def test_names_from_outside_are_shown_and_never_run(tmp_path):
     evil = """<script>alert("x")</script> & 'quote' {{ 7 * 7 }}"""
     fake = Fake(Ledger(tmp_path / "ledger"), classes=(evil, "b", "c"), notes=(f"note {evil}",))
     table = fake.table(f"table {evil}", {f"row {evil}": GOOD, "other": GOOD}, range(2), note=f"about {evil}")
-    printed = (Printed(table.title, "other", "soft_nll", 0.5, 0.1, 3, f"source {evil}"),)
-    manifest = manifest_of(
-        table, seeds=(0, 1), title=evil, question=f"why {evil}", command=f"run {evil}", notes=(evil,), printed=printed
+    number = PaperNumber("", "other", "soft_nll", 0.5, 0.1, 3, f"source {evil}")
+    table = replace(table, key="evil", printed=(Printed(number, "other", "soft_nll"),))
+    experiment = experiment_of(
+        table, title=evil, question=f"why {evil}", command=f"run {evil}", notes=(evil,), apart=(number,)
     )
-    paths = report.write(manifest, fake.ledger, tmp_path)
+    paths = report.write(experiment, fake.ledger, tmp_path)
     text = paths.html.read_text(encoding="utf-8")
     page = Page(text)
     assert text.count("<script>") == 1  # our own
-    assert "49" not in page.tables["t1-last-raw"][0][0]
+    assert "49" not in page.tables["evil-last-raw"][0][0]
     for words in (
         f"table {evil}",
         f"row {evil}",
@@ -147,21 +149,21 @@ def test_names_from_outside_are_shown_and_never_run(tmp_path):
 
 
 def test_the_csv_reads_back_to_exactly_the_scores_of_the_runs(study):
-    manifest, ledger, paths = study
+    experiment, ledger, paths = study
     lines = list(csv.DictReader(io.StringIO(paths.csv.read_text(encoding="utf-8"))))
     found = {
-        (one["table"], one["row"], one["calibration"], one["metric"], int(one["seed"])): one["value"]
+        (one["table"], one["row"], one["calibration"], one["metric"], one["seed"]): one["value"]
         for one in lines
         if one["statistic"] == "value" and one["metric"] != "temperature"
     }
     expected = {}
-    for table in manifest.tables:
-        for row in table.rows:
-            for seed, run in row.runs.items():
+    for table in experiment.score_tables:
+        for label, points in table.cells.items():
+            for seed, run in points[""].items():
                 for calibration, scores in ledger.read(run).scores["last"].items():
                     for name, value in scores.items():
                         if not isinstance(value, str):
-                            expected[table.title, row.label, calibration, name, seed] = value
+                            expected[table.title, label, calibration, name, seed] = value
     assert found.keys() == expected.keys()
     for key, value in expected.items():
         assert (None if found[key] == "" else float(found[key])) == value
@@ -171,51 +173,50 @@ def test_the_csv_reads_back_to_exactly_the_scores_of_the_runs(study):
 
 
 def test_the_csv_and_the_markdown_hold_the_same_means_as_the_page(study):
-    manifest, _, paths = study
+    experiment, _, paths = study
     lines = list(csv.DictReader(io.StringIO(paths.csv.read_text(encoding="utf-8"))))
     markdown = paths.markdown.read_text(encoding="utf-8")
     page = page_of(paths)
     for one in lines:
-        if one["statistic"] == "mean" and one["metric"] in manifest.columns:
+        if one["statistic"] == "mean" and one["metric"] in COLUMNS:
             assert shown(float(one["value"])) in markdown
             assert shown(float(one["value"])) in page.text
 
 
 def test_curves_reliability_entropies_and_gallery_are_drawn_for_every_table(study):
     anchors = {value for _, name, value in page_of(study[2]).attributes if name == "id"}
-    for number in (1, 2):
-        assert {f"t{number}-{part}" for part in ("curves", "reliability", "entropy", "gallery")} <= anchors
+    for key in ("20-votes", "3-votes"):
+        assert {f"{key}-{part}" for part in ("curves", "reliability", "entropy", "gallery")} <= anchors
     assert "picture" in anchors
 
 
 def test_without_kept_predictions_the_page_says_so_and_draws_the_rest(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"), keep=False)
-    paths = report.write(manifest_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path)
+    paths = report.write(experiment_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path)
     page = page_of(paths)
     anchors = {value for _, name, value in page.attributes if name == "id"}
-    assert "t1-curves" in anchors
-    assert not anchors & {"t1-reliability", "t1-entropy", "t1-gallery"}
+    assert "20-votes-curves" in anchors
+    assert not anchors & {"20-votes-reliability", "20-votes-entropy", "20-votes-gallery"}
     assert "predictions of Soft, Sampled and Majority were not kept" in page.text
 
 
 def test_without_pictures_the_gallery_shows_the_bars_alone(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"))
-    page = page_of(report.write(manifest_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path))
-    assert ("figure", "id", "t1-gallery") in page.attributes
+    page = page_of(report.write(experiment_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path))
+    assert ("figure", "id", "20-votes-gallery") in page.attributes
     assert not [value for tag, _, value in page.attributes if tag == "img"]
 
 
 def test_a_missing_run_is_named_and_left_out_of_the_mean(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"))
     whole = fake.table("20 votes", METHODS, range(3))
-    soft, sampled, majority = whole.rows
-    partial = replace(sampled, runs={**sampled.runs, 3: "0" * 16})
-    never = replace(majority, label="Never", runs=dict.fromkeys(range(3), "f" * 16))
-    manifest = manifest_of(replace(whole, rows=(soft, partial, majority, never)))
-    paths = report.write(manifest, fake.ledger, tmp_path)
+    partial = {"": {**whole.cells["Sampled"][""], "3": "0" * 16}}
+    never = {"": dict.fromkeys("012", "f" * 16)}
+    experiment = experiment_of(replace(whole, cells={**whole.cells, "Sampled": partial, "Never": never}))
+    paths = report.write(experiment, fake.ledger, tmp_path)
     page = page_of(paths)
-    rows = {row[0].split("Sampled ×")[0].strip(): row for row in page.tables["t1-last-raw"]}
-    mean = fmean(fake.ledger.read(run).scores["last"]["raw"]["soft_nll"] for run in sampled.runs.values())
+    rows = {row[0].split("Sampled ×")[0].strip(): row for row in page.tables["20-votes-last-raw"]}
+    mean = fmean(fake.ledger.read(run).scores["last"]["raw"]["soft_nll"] for run in whole.cells["Sampled"][""].values())
     assert rows["Sampled"][1].startswith(shown(mean))
     assert "3 of 4 seeds, 1 not finished" in rows["Sampled"][0]
     assert any("not finished: no run of this row" in cell for row in rows.values() for cell in row)
@@ -228,16 +229,15 @@ def test_a_missing_run_is_named_and_left_out_of_the_mean(tmp_path):
 def test_a_row_with_fewer_seeds_is_not_called_best(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"))
     whole = fake.table("20 votes", {"Majority": METHODS["Majority"], "Soft": GOOD}, range(3))
-    majority, soft = whole.rows
-    begun = replace(whole, rows=(majority, replace(soft, runs={0: soft.runs[0]})))
-    paths = report.write(manifest_of(begun), fake.ledger, tmp_path)
-    assert "with one pair of equal seeds no test is possible" in paths.answers["20 votes"]
+    begun = replace(whole, cells={**whole.cells, "Soft": {"": {"0": whole.cells["Soft"][""]["0"]}}})
+    paths = report.write(experiment_of(begun), fake.ledger, tmp_path)
+    assert "one pair of equal seeds allows no test" in paths.answers["20 votes"]
     assert "**" not in paths.markdown.read_text(encoding="utf-8").partition("## How to read this")[0].partition("###")[2]
 
 
 def test_a_table_of_which_nothing_is_finished_is_said_to_be_so(tmp_path):
-    table = Table("empty", "Soft", (Row("Soft", "soft", {0: "a" * 16}), Row("Other", "soft", {0: "b" * 16})))
-    page = page_of(report.write(manifest_of(table, seeds=(0,)), Ledger(tmp_path / "ledger"), tmp_path))
+    table = score_table("empty", {"Soft": {"": {"0": "a" * 16}}, "Other": {"": {"0": "b" * 16}}})
+    page = page_of(report.write(experiment_of(table), Ledger(tmp_path / "ledger"), tmp_path))
     assert "No run of this table is finished." in page.text
 
 
@@ -245,17 +245,17 @@ def test_an_unfinished_table_adds_nothing_on_how_tests_are_made(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"), keep=False)
     tables = (
         fake.table("20 votes", METHODS, range(3)),
-        Table("3 votes", "Soft", (Row("Soft", "soft", {0: "absent"}), Row("Hard", "hard", {0: "none"}))),
+        score_table("3 votes", {"Soft": {"": {"0": "absent"}}, "Hard": {"": {"0": "none"}}}),
     )
-    paths = report.write(manifest_of(*tables), fake.ledger, tmp_path)
+    paths = report.write(experiment_of(*tables), fake.ledger, tmp_path)
     for text in (page_of(paths).text, paths.markdown.read_text(encoding="utf-8")):
         assert "Every seed draws its own" in text
         assert "All seeds share one split" not in text
 
 
 def test_smoke_scale_carries_its_banner_and_other_scales_do_not(study, tmp_path):
-    manifest, ledger, paths = study
-    smoke = report.write(replace(manifest, scale="smoke"), ledger, tmp_path)
+    experiment, ledger, paths = study
+    smoke = report.write(replace(experiment, scale="smoke"), ledger, tmp_path)
     for path in (smoke.html, smoke.markdown):
         assert "smoke scale: not evidence" in path.read_text(encoding="utf-8")
     for path in (paths.html, paths.markdown):
@@ -265,13 +265,12 @@ def test_smoke_scale_carries_its_banner_and_other_scales_do_not(study, tmp_path)
 def test_a_paper_s_number_stands_in_the_cell_of_ours_and_none_is_lost(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"))
     table = fake.table("20 votes", METHODS, range(3))
-    printed = (
-        Printed("20 votes", "Majority", "accuracy", 0.773, 0.011, 10, "002, table 1"),
-        Printed("20 votes", "Nobody", "accuracy", 0.5, None, None, "002, table 9"),
-    )
-    paths = report.write(manifest_of(table, printed=printed), fake.ledger, tmp_path)
+    number = PaperNumber("", "Majority vote", "accuracy", 0.773, 0.011, 10, "002, table 1")
+    apart = PaperNumber("", "Nobody", "accuracy", 0.5, None, None, "002, table 9")
+    table = replace(table, printed=(Printed(number, "Majority", "accuracy"),))
+    paths = report.write(experiment_of(table, apart=(apart,)), fake.ledger, tmp_path)
     page = page_of(paths)
-    majority = next(row for row in page.tables["t1-last-raw"] if row[0].startswith("Majority"))
+    majority = next(row for row in page.tables["20-votes-last-raw"] if row[0].startswith("Majority"))
     assert [cell for cell in majority if "paper" in cell] == [next(c for c in majority if "paper 0.773 ± 0.011" in c)]
     assert "Nobody, accuracy: 0.5 (002, table 9)" in page.text
     assert "paper 0.773 ± 0.011" in paths.markdown.read_text(encoding="utf-8")
@@ -279,15 +278,15 @@ def test_a_paper_s_number_stands_in_the_cell_of_ours_and_none_is_lost(tmp_path):
 
 def test_the_best_epoch_has_a_block_of_its_own_where_runs_kept_one(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"), checkpoints=("last", "best"))
-    tables = page_of(report.write(manifest_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path)).tables
-    assert {"t1-last-raw", "t1-best-raw"} <= tables.keys()
+    tables = page_of(report.write(experiment_of(fake.table("20 votes", METHODS, range(3))), fake.ledger, tmp_path)).tables
+    assert {"20-votes-last-raw", "20-votes-best-raw"} <= tables.keys()
 
 
 def test_runs_computed_differently_are_warned_of(tmp_path):
     ledger = Ledger(tmp_path / "ledger")
     here = Fake(ledger).table("20 votes", {"Soft": GOOD}, range(2))
     there = Fake(ledger, provenance={"threads": 8, "device": "cuda"}).table("20 votes", {"Other": GOOD}, range(2))
-    paths = report.write(manifest_of(replace(here, rows=here.rows + there.rows), seeds=(0, 1)), ledger, tmp_path)
+    paths = report.write(experiment_of(replace(here, cells={**here.cells, **there.cells})), ledger, tmp_path)
     assert (
         "Mixed provenance. These runs were not all computed alike: device (cpu, cuda); threads (1, 8)."
         in page_of(paths).text
@@ -298,7 +297,7 @@ def test_runs_computed_differently_are_warned_of(tmp_path):
 def test_a_run_that_was_interrupted_and_went_on_elsewhere_is_warned_of_too(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"), provenance={"also_on": [{"threads": 2, "device": "cpu"}]})
     paths = report.write(
-        manifest_of(fake.table("20 votes", {"Soft": GOOD}, range(2)), seeds=(0, 1)), fake.ledger, tmp_path
+        experiment_of(fake.table("20 votes", {"Soft": GOOD}, range(2))), fake.ledger, tmp_path
     )
     assert "not all computed alike: threads (1, 2)." in page_of(paths).text
 
@@ -316,15 +315,16 @@ def test_the_setup_states_once_what_is_common_and_then_only_differences(study):
 def test_an_infinite_score_is_shown_as_such_and_never_averaged(tmp_path):
     ledger = Ledger(tmp_path / "ledger")
     table = Fake(ledger, keep=False).table("20 votes", METHODS, range(3))
-    whole = ledger.read(table.rows[2].runs[1])
+    whole = ledger.read(table.cells["Majority"][""]["1"])
     scores = {name: {**one, "soft_nll": None, "soft_nll_infinite_items": 4} for name, one in whole.scores["last"].items()}
     broken = replace(
         whole, spec=replace(whole.spec, settings={**whole.spec.settings, "epochs": 7}), scores={"last": scores}
     )
     ledger.publish(broken, {}, {})
-    majority = replace(table.rows[2], runs={**table.rows[2].runs, 1: broken.id})
-    page = page_of(report.write(manifest_of(replace(table, rows=(*table.rows[:2], majority))), ledger, tmp_path))
-    cells = next(row for row in page.tables["t1-last-raw"] if row[0].startswith("Majority"))
+    majority = {"": {**table.cells["Majority"][""], "1": broken.id}}
+    changed = replace(table, cells={**table.cells, "Majority": majority})
+    page = page_of(report.write(experiment_of(changed), ledger, tmp_path))
+    cells = next(row for row in page.tables["20-votes-last-raw"] if row[0].startswith("Majority"))
     assert cells[1] == "∞"
     assert "cannot be compared" in cells[-1]
     assert "The soft NLL of Majority is infinite on some items" in page.text
@@ -334,15 +334,15 @@ def test_the_demo_sized_page_stays_below_a_megabyte_and_a_half(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"), classes=tuple("0123456789"), items=360, votes=50, epochs=60)
     methods = {f"Method {number}": {"sharpness": 1.0, "blur": 0.1 * number} for number in range(7)}
     tables = [fake.table(title, methods, range(2)) for title in ("50 votes", "3 votes")]  # five seeds add no drawing
-    paths = report.write(manifest_of(*tables, seeds=(0, 1)), fake.ledger, tmp_path)
+    paths = report.write(experiment_of(*tables), fake.ledger, tmp_path)
     assert paths.html.stat().st_size < 1_500_000
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_input_error(study, tmp_path):
-    manifest, ledger, _ = study
+    experiment, ledger, _ = study
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
-        report.write(manifest, ledger, tmp_path / "file" / "report")
+        report.write(experiment, ledger, tmp_path / "file" / "report")
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -364,7 +364,7 @@ def test_a_temperature_at_its_cold_bound_is_explained_and_others_are_not(tmp_pat
         ("often wrong", {"sharpness": 0.3, "blur": 2.0}),
     ):
         fake = Fake(Ledger(tmp_path / title / "ledger"), items=8)
-        manifest = manifest_of(fake.table(title, {"Soft": how}, range(2)), seeds=range(2))
-        told[title] = report.write(manifest, fake.ledger, tmp_path / title).markdown.read_text(encoding="utf-8")
+        experiment = experiment_of(fake.table(title, {"Soft": how}, range(2)))
+        told[title] = report.write(experiment, fake.ledger, tmp_path / title).markdown.read_text(encoding="utf-8")
     assert "as cold as it may be" in told["always right"]
     assert "as cold as it may be" not in told["often wrong"]

@@ -16,13 +16,17 @@ from dissensus.cli.inputs import writable_folder
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
-    from dissensus.engine.events import Event, Listen
-    from dissensus.experiments.description import Manifest, Plan
+    from dissensus.engine.events import Event, Listener
+    from dissensus.engine.executor import Executor
+    from dissensus.engine.one_run import Execution
+    from dissensus.experiments.description import Experiment
+    from dissensus.experiments.plan import Plan
     from dissensus.store.ledger import Ledger
+    from dissensus.store.run_source import RunSource
     from dissensus.store.spec import Spec
     from dissensus.training.distributed import Group
 
-MANIFEST = "experiment.json"
+EXPERIMENT = "experiment.json"
 
 
 def _execution_options(command: Any) -> Any:
@@ -93,7 +97,7 @@ def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None
 @click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
 def recipes(scale: str) -> None:
     """List the recipes, and how many runs each takes at a scale; recipes with one --ledger share them."""
-    from dissensus.experiments.description import size
+    from dissensus.experiments.plan import size
     from dissensus.recipes import RECIPES
 
     for name, make in RECIPES.items():
@@ -112,27 +116,36 @@ Examples:
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--baseline", metavar="ROW", help="Test the other rows against this one.")
-@click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: DIR/runs).")
+@click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: where `run` kept them).")
 @click.option("--records", metavar="FILE", help="Read them from here instead: what `dissensus runs pack` wrote.")
 def report(folder: str, baseline: str | None, ledger: str | None, records: str | None) -> None:
-    """Make the report in DIR anew from its finished runs."""
+    """Make the report in DIR again from its finished runs."""
     from dissensus.store.ledger import Ledger
     from dissensus.store.records import Records
 
     runs = Records(records) if records else Ledger(ledger or Path(folder) / "runs")
-    _write_report(_against(read_manifest(folder), baseline), Path(folder), runs)
+    _write_report(_against(read_experiment(folder), baseline), Path(folder), runs)
 
 
-def read_manifest(folder: str) -> Manifest:
+def read_experiment(folder: str) -> Experiment[str]:
     """What `run` wrote beside its ledger."""
-    from dissensus.experiments.description import Manifest
+    from dissensus.experiments.description import from_json
 
-    file = Path(folder) / MANIFEST
+    file = Path(folder) / EXPERIMENT
     try:
-        return Manifest.from_json(json.loads(file.read_text(encoding="utf-8")))
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if "tables" in document:
+            raise InputError(
+                "this experiment was written by an earlier version",
+                where=str(file),
+                hint="Run the same recipe again: finished runs are kept, and the report is made in seconds",
+            )
+        return from_json(document)
     except FileNotFoundError:
         raise InputError("no experiment was run here", where=str(file), hint="Start one with `dissensus run`") from None
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        if isinstance(problem, InputError):
+            raise
         raise InputError(
             f"the file is damaged ({problem})", where=str(file), hint="Run the recipe again: its runs are kept"
         ) from None
@@ -140,10 +153,10 @@ def read_manifest(folder: str) -> Manifest:
 
 def _run_in_group(*arguments: Any, **options: Any) -> None:
     """Alone, or with the other processes that `torchrun` started."""
-    from dissensus.engine import worker_processes as processes
+    from dissensus.engine import worker_processes
 
     if options["engine"] == "local" and options["workers"] != 1 and not options["dry_run"] and "RANK" not in os.environ:
-        processes.prepare()  # workers import while we do, and plan
+        worker_processes.prepare()  # workers import while we do, and plan
     from dissensus.training import distributed
 
     with distributed.from_environment() as group:
@@ -169,53 +182,44 @@ def _run(
     group: Group,
 ) -> None:
     from dissensus import datasets
-    from dissensus.cli.progress import Display
+    from dissensus.cli.progress import ProgressDisplay
     from dissensus.cli.tensorboard import TensorBoard
-    from dissensus.engine import local
+    from dissensus.engine.local import cores
     from dissensus.engine.one_run import Execution
     from dissensus.experiments.cost import costs, forecast
-    from dissensus.experiments.description import plan
+    from dissensus.experiments.description import to_json
+    from dissensus.experiments.plan import plan
     from dissensus.recipes import find
     from dissensus.store.ledger import Ledger
 
-    experiment = find(recipe, scale, None if seeds is None else parse_seeds(seeds))
-    planned = plan(experiment, datasets.load, _command())
-    manifest = _against(planned.manifest, baseline)
-    labels = {spec.id: _in_short(spec) for spec in planned.specs} | labels_of(planned.manifest)
+    described = find(recipe, scale, None if seeds is None else parse_seeds(seeds))
+    planned = plan(described, lambda name, options: datasets.load(name, **dict(options)).digest, _command())
+    experiment = _against(planned.experiment, baseline)
+    labels = {spec.id: _in_short(spec) for spec in planned.specs} | labels_of(planned.experiment)
     runs = Ledger(ledger or Path(out) / "runs")
-    at_a_time = workers or local.cores()
+    at_a_time = workers or cores()
     if dry_run:
-        click.echo(f"{manifest.title} ({manifest.name}, {manifest.scale} scale)")
+        click.echo(f"{experiment.title} ({experiment.name}, {experiment.scale} scale)")
         click.echo(forecast(planned.specs, runs).sentence(at_a_time))
         return
     folder = writable_folder(out)
     if group.leads:
-        document = json.dumps(manifest.to_json(), indent=1, ensure_ascii=False)
-        (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
-        click.echo(_announcement(planned, runs.folder), err=True)
-    execution = Execution(device=device, threads=threads)
+        document = json.dumps(to_json(experiment), indent=1, ensure_ascii=False)
+        (folder / EXPERIMENT).write_text(document + "\n", encoding="utf-8")
+        click.echo(_announcement(planned, runs), err=True)
+    executor = _executor(group, engine, at_a_time, Execution(device=device, threads=threads), address, gpus)
     try:
         remaining = [spec for spec in planned.specs if spec.id not in runs]
-        with Display(labels, costs(remaining)) as display:
-            listeners: list[Listen] = [display]
+        with ProgressDisplay(labels, costs(remaining)) as display:
+            listeners: list[Listener] = [display]
             if log:
                 listeners.append(TensorBoard(folder / "tensorboard", labels, runs))
 
             def listen(event: Event) -> None:
-                for one in listeners:
-                    one(event)
+                for listener in listeners:
+                    listener(event)
 
-            if group.world > 1:
-                ended = local.run_together(planned.specs, runs, group, execution=execution, listen=listen)
-            elif engine == "ray":
-                from dissensus.engine import ray
-
-                cpus = float(threads or 1)
-                ended = ray.run_all(
-                    planned.specs, runs, address=address, cpus=cpus, gpus=gpus, execution=execution, listen=listen
-                )
-            else:
-                ended = local.run_all(planned.specs, runs, workers=at_a_time, execution=execution, listen=listen)
+            result = executor.run(planned.specs, runs, listen)
     except KeyboardInterrupt:
         click.echo(
             f"\nInterrupted. Finished runs are kept in {runs.folder}, and those under way have saved themselves; "
@@ -225,14 +229,26 @@ def _run(
         sys.exit(130)
     if not group.leads:
         return
-    if ended.full:
-        click.echo(ended.full, err=True)
+    if result.disk_full:
+        click.echo(result.disk_full, err=True)
         sys.exit(2)
-    _write_report(manifest, folder, runs)
-    if ended.failed or ended.blocked:
-        lost = f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start"
-        click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.folder}/.work/*/error.txt.", err=True)
+    _write_report(experiment, folder, runs)
+    if result.failed or result.blocked:
+        lost = f"{len(result.failed)} runs failed, {len(result.blocked)} could not start"
+        click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.error_file('*')}.", err=True)
         sys.exit(1)
+
+
+def _executor(group: Group, engine: str, workers: int, execution: Execution, address: str, gpus: float) -> Executor:
+    from dissensus.engine.local import LocalExecutor
+    from dissensus.engine.ray import RayExecutor
+    from dissensus.engine.torchrun import TorchrunExecutor
+
+    if group.world > 1:
+        return TorchrunExecutor(group, execution)
+    if engine == "ray":
+        return RayExecutor(address, float(execution.threads or 1), gpus, execution)
+    return LocalExecutor(workers, execution)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -254,20 +270,22 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return chosen
 
 
-def _against(manifest: Manifest, baseline: str | None) -> Manifest:
-    """The manifest with its tables tested against another row, where they have it."""
+def _against(experiment: Experiment[str], baseline: str | None) -> Experiment[str]:
+    """The experiment with its score tables tested against another row, where they have it."""
     if baseline is None:
-        return manifest
-    labels = {row.label for table in manifest.tables for row in table.rows}
+        return experiment
+    labels = {label for table in experiment.score_tables for label in table.cells}
     if baseline not in labels:
         raise InputError(
             f"there is no row {baseline!r}", where="--baseline", hint=f"Choose one of: {', '.join(sorted(labels))}"
         )
-    tables = (
-        replace(table, baseline=baseline) if any(row.label == baseline for row in table.rows) else table
-        for table in manifest.tables
+    exhibits = tuple(
+        replace(exhibit, baseline=baseline)  # type: ignore[call-arg]
+        if exhibit in experiment.score_tables and baseline in exhibit.cells
+        else exhibit
+        for exhibit in experiment.exhibits
     )
-    return replace(manifest, tables=tuple(tables))
+    return replace(experiment, exhibits=exhibits)
 
 
 def _command() -> str:
@@ -275,22 +293,20 @@ def _command() -> str:
     return shlex.join(["dissensus", *sys.argv[1:]])
 
 
-def labels_of(manifest: Manifest) -> dict[str, str]:
+def labels_of(experiment: Experiment[str]) -> dict[str, str]:
     """The names of runs as people know them; the runs of a grid have none."""
-    several = len(manifest.tables) > 1
-    shown = {
-        run: f"{exhibit.title}: {series}{f', {point}' if len(points) > 1 else ''}, {place}"
-        for exhibit in manifest.exhibits
-        for series, points in exhibit.cells.items()
-        for point, runs in points.items()
-        for place, run in enumerate(runs, start=1)
-    }
-    return shown | {
-        run: f"{table.title}: {row.label}, seed {seed}" if several else f"{row.label}, seed {seed}"
-        for table in manifest.tables
-        for row in table.rows
-        for seed, run in row.runs.items()
-    }
+    several = len(experiment.exhibits) > 1
+    tables = experiment.score_tables
+    labels = {}
+    for exhibit in (*(e for e in experiment.exhibits if e not in tables), *tables):  # a score table's name wins
+        for row, points in exhibit.cells.items():
+            for point, replicates in points.items():
+                for name, run in replicates.items():
+                    seed = f"seed {name}" if exhibit in tables else name
+                    parts = (row, point if len(points) > 1 else "", seed)
+                    title = f"{exhibit.title}: " if several or exhibit not in tables else ""
+                    labels[run] = title + ", ".join(filter(None, parts))
+    return labels
 
 
 def _in_short(spec: Spec) -> str:
@@ -302,17 +318,17 @@ def _in_short(spec: Spec) -> str:
     return f"{spec.settings['data']['name']}: {Recipe.of(spec.settings).method}, seed {spec.settings['seed']}"
 
 
-def _announcement(planned: Plan, folder: Path) -> str:
-    manifest = planned.manifest
-    done = sum((folder / spec.id / "run.json").is_file() for spec in planned.specs)
+def _announcement(planned: Plan, runs: Ledger) -> str:
+    experiment = planned.experiment
+    done = sum(spec.id in runs for spec in planned.specs)
     before = f", {done} of them finished before" if done else ""
-    return f"{manifest.title} ({manifest.name}, {manifest.scale} scale): {len(planned.specs)} runs{before}."
+    return f"{experiment.title} ({experiment.name}, {experiment.scale} scale): {len(planned.specs)} runs{before}."
 
 
-def _write_report(manifest: Manifest, folder: Path, runs: Ledger) -> None:
+def _write_report(experiment: Experiment[str], folder: Path, runs: RunSource) -> None:
     from dissensus import report as reports
 
-    written = reports.write(manifest, runs, folder)
+    written = reports.write(experiment, runs, folder)
     for title, answer in written.answers.items():
         click.echo(f"{title}: {answer}\n")
     click.echo(f"Report: {written.html}\nTables: {written.markdown}, {written.csv}")

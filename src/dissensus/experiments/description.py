@@ -1,29 +1,42 @@
-"""Experiment: recipes side by side, over seeds, and what is computed from their runs.
+"""An experiment described as values: what is compared, how it is shown, and what a paper says about it.
 
-A plan is the graph of specs it needs; a manifest says which run is which cell.
+Everything here is generic in how it refers to runs: by what is to be computed (`plan.Node`) when a recipe describes an
+experiment, by run id (`str`) once it is planned. The planned experiment is what a report is made from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeVar
 
 from dissensus import stats
-from dissensus.datasets.data import Data
-from dissensus.engine.measures import lowest
 from dissensus.errors import InputError
-from dissensus.store.spec import Json, Spec
-from dissensus.training.recipe import Chosen, Recipe
+from dissensus.experiments.values import Checkpoint, EpochCurve, Fact, Measured, Score, Value
+from dissensus.store.encoding import decode, encode, table
+from dissensus.store.spec import Json
+
+R = TypeVar("R")
+S = TypeVar("S")
 
 SCALES = ("smoke", "laptop", "paper")
 
+Replicates = Mapping[str, R]
+"""The runs of one cell by name: the seed, or a pair of seeds. Equal names are compared in pairs."""
+
+Cells = Mapping[str, Mapping[str, Replicates[R]]]
+"""row -> point -> replicates; most exhibits have the one point ""."""
+
+Statistic = Literal["mean", "p", "lowest", "highest", "below"]
+"""Which statistic of a cell a paper prints: the mean; the p of the test against the baseline; the lowest or highest run;
+how far the row lies below the baseline, in the mean of pairs."""
+
 
 @dataclass(frozen=True)
-class Printed:
-    """A number that a paper prints, beside which ours is shown; `words` where it prints a word, such as a schedule's."""
+class PaperNumber:
+    """A number as a paper prints it, under the paper's own part, row and column; `words` where it prints a word."""
 
-    panel: str
+    part: str
     row: str
     column: str
     mean: float
@@ -34,303 +47,201 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """A recipe that is trained as the best of a grid was: the lowest validation loss on one seed, ties to the first."""
+class Printed:
+    """A paper's number and the cell it stands beside: row, point, and the name of a column's value."""
 
-    recipe: Recipe
-    grid: tuple[Recipe, ...]
-    grid_seed: int = 0
-
-
-@dataclass(frozen=True)
-class Training:
-    """One training run, before anybody knows its id."""
-
-    recipe: Recipe | Tuned
-    seed: int
+    number: PaperNumber
+    row: str
+    value: str
+    point: str = ""
+    statistic: Statistic = "mean"
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Data that are looked at without training."""
+@dataclass(frozen=True, kw_only=True)
+class Exhibit(Generic[R]):
+    """What all exhibits share. `key` names it in links and files, and is unique in its experiment."""
 
-    name: str
-    options: tuple[tuple[str, Any], ...] = ()
+    key: str
+    title: str
+    cells: Cells[R]
+    note: str = ""
+    printed: tuple[Printed, ...] = ()
+
+    def __post_init__(self) -> None:
+        for printed in self.printed:
+            if printed.point not in self.cells.get(printed.row, {}) or printed.value not in self.value_names:
+                raise InputError(
+                    f"a printed number stands beside no cell ({printed.row}, {printed.point}, {printed.value})",
+                    where=f"exhibit {self.key!r}",
+                    hint="Use the names of a row, a point and a column of this exhibit",
+                    state="",
+                )
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The names of values that a printed number can stand beside."""
+        return ()
+
+    def runs(self) -> Iterator[R]:
+        """Every run that a cell names."""
+        for points in self.cells.values():
+            for replicates in points.values():
+                yield from replicates.values()
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """What a spec maker of `analyses` says of the run, the runs or the data it is given; `data` are others beside."""
+@dataclass(frozen=True, kw_only=True)
+class ScoreTable(Exhibit[R]):
+    """Scores of training runs: rows that differ in the thing they name and in nothing else, tested against `baseline`.
 
-    make: Callable[..., Spec]
-    of: Node | tuple[Node, ...] | Dataset
-    options: tuple[tuple[str, Any], ...] = ()
-    data: Dataset | None = None
-
-
-Node = Training | Analysis
-Cells = Mapping[str, Mapping[str, tuple[Node, ...]]]
-"""series -> point -> its runs, one a seed or a pair of seeds, in an order that is the same for all"""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One comparison: rows that differ in the thing they name and in nothing else, tested in pairs against `baseline`.
-
-    `seeds` are those of rows that have fewer than the experiment. `checkpoint` is the one that the answer speaks of.
+    `methods` says what each row is in the words of its spec; `checkpoint` is the one that the answer speaks of.
     """
 
-    title: str
-    rows: Mapping[str, Recipe | Tuned]
     baseline: str
-    note: str = ""
-    seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    checkpoint: Literal["last", "best"] = "last"
+    methods: Mapping[str, str] = field(default_factory=dict)
+    primary: str = "soft_nll"
+    columns: tuple[str, ...] = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
+    checkpoint: Checkpoint = "last"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.baseline not in self.cells:
+            raise InputError(f"the baseline {self.baseline!r} is not a row", where=self.title, state="")
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The metrics."""
+        return (self.primary, *self.columns)
 
 
-Show = Literal["table", "lines", "curves", "dots", "bars"]
+@dataclass(frozen=True, kw_only=True)
+class ValueTable(Exhibit[R]):
+    """Numbers read from runs: one row per series, one column per point and value.
+
+    With a `baseline` the other rows are tested against it in pairs; `alternative` "less" asks whether the row is below.
+    `picture` also draws it: "dots" (every run a dot), or "lines" over the points, which are then numbers.
+    """
+
+    columns: Mapping[str, Value]
+    baseline: str = ""
+    alternative: stats.Alternative = "two-sided"
+    picture: Literal["none", "dots", "lines"] = "none"
+    axes: tuple[str, str] = ("", "")
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The last part of each value's key."""
+        return tuple(value.name for value in self.columns.values())
 
 
 @dataclass(frozen=True)
-class Exhibit:
-    """A table or figure of other things than the scores of a panel. Cells hold nodes here, run ids in a manifest.
+class Curve:
+    """Lists in a run's record: y over x, or over 1, 2, 3… where there is no x."""
 
-    `show` says how: `table` (a row a series, a column a point and value), `dots` (every run a dot), `lines` (a value over
-    the points, which are numbers), `curves` (lists in the records, `values` being pairs of x and y), `bars` (named
-    distributions). `values` are paths in a run's record, `lambda_max` or `last.raw.soft_nll` in its scores, or
-    `facts.…` or `curve.…`; `names` are what readers see in their place. With a `baseline` the other rows are tested
-    against it, in pairs, by exact Wilcoxon and t tests; `less` is one-sided: that the row is below.
+    y: Value
+    x: Value | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePlot(Exhibit[R]):
+    """One panel per curve, one line per series: the mean over its runs, in a band of one standard deviation."""
+
+    curves: Mapping[str, Curve]
+    axes: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarChart(Exhibit[R]):
+    """Distributions of single items, as the first run of each cell lists them.
+
+    An item is {"name", "said", "classes", "shares": {voice: [share of each class]}}.
     """
 
-    title: str
-    show: Show
-    cells: Mapping[str, Mapping[str, tuple[Any, ...]]]
-    values: tuple[str, ...]
-    names: tuple[str, ...] = ()
-    axes: tuple[str, str] = ("", "")
-    baseline: str = ""
-    note: str = ""
-    alternative: stats.Alternative = "two-sided"
+    items: Fact
 
 
 Test = Literal["lower", "not_higher", "alike", "above", "below", "rising", "remaining"]
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A finding of a paper, in our words, and the groups of runs that decide here whether it holds.
+class Claim(Generic[R]):
+    """A finding of a paper in our words, and the groups of runs that decide whether it holds here.
 
-    `lower`: the first group's value is below the second's. `not_higher`: not above it in the mean, nor shown to
-    be. `alike`: no two groups can be told apart, nor do they differ one way in every pair. `above`, `below`: of
-    every group the interval of the mean is on that side of `threshold`. `rising`: the interval of each step is above 0.
-    `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by `values[1]`.
+    `lower`: the first group's value is below the second's. `not_higher`: its mean is not above the second's, nor is it
+    shown to be. `alike`: no two groups can be told apart, nor do they differ in one direction in every pair. `above`,
+    `below`: in every group the interval of the mean is on that side of `threshold`. `rising`: the interval of each step is
+    above 0. `remaining`: no verdict, but the share of the gap between two groups in `values[0]` that is left in `values[1]`.
     """
 
     text: str
     test: Test
-    groups: Mapping[str, tuple[Any, ...]]
-    values: tuple[str, ...]
+    groups: Mapping[str, Replicates[R]]
+    values: tuple[Value, ...]
     threshold: float | None = None
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A question, and the runs that answer it."""
-
-    name: str
-    title: str
-    question: str
-    panels: tuple[Panel, ...]
-    seeds: tuple[int, ...]
-    scale: str
-    primary: str = "soft_nll"
-    columns: tuple[str, ...] = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
-    notes: tuple[str, ...] = ()
-    printed: tuple[Printed, ...] = ()
-    exhibits: tuple[Exhibit, ...] = ()
-    claims: tuple[Claim, ...] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: its label, its method in words, and its run for each seed."""
-
-    label: str
-    method: str
-    runs: Mapping[int, str]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A panel whose recipes have become runs."""
-
-    title: str
-    baseline: str
-    rows: tuple[Row, ...]
-    note: str = ""
-    checkpoint: str = "last"
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a report needs to know beside the runs. Written beside the ledger, so that a report can be made anew."""
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Generic[R]):
+    """A question, and the runs that answer it. `apart` are printed numbers that have no cell to stand beside."""
 
     name: str
     title: str
     question: str
     scale: str
-    command: str
-    primary: str
-    columns: tuple[str, ...]
-    seeds: tuple[int, ...]
-    tables: tuple[Table, ...]
+    exhibits: tuple[Exhibit[R], ...]
+    claims: tuple[Claim[R], ...] = ()
     notes: tuple[str, ...] = ()
-    printed: tuple[Printed, ...] = ()
-    exhibits: tuple[Exhibit, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    apart: tuple[PaperNumber, ...] = ()
+    command: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON; `from_json` gives the same manifest back."""
-        return asdict(self)
+    def __post_init__(self) -> None:
+        keys = [exhibit.key for exhibit in self.exhibits]
+        if len(set(keys)) < len(keys):
+            raise InputError(f"two exhibits have one key ({', '.join(keys)})", where=self.name, state="")
 
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Manifest:
-        """The inverse of `to_json`."""
-        tables = tuple(
-            Table(
-                one["title"],
-                one["baseline"],
-                tuple(Row(r["label"], r["method"], {int(s): i for s, i in r["runs"].items()}) for r in one["rows"]),
-                one["note"],
-                one["checkpoint"],
-            )
-            for one in document["tables"]
+    @property
+    def score_tables(self) -> tuple[ScoreTable[R], ...]:
+        """The exhibits that compare scores of training runs."""
+        return tuple(exhibit for exhibit in self.exhibits if isinstance(exhibit, ScoreTable))
+
+    def runs(self) -> Iterator[R]:
+        """Every run that an exhibit or a claim names, in order; a run may come several times."""
+        for exhibit in self.exhibits:
+            yield from exhibit.runs()
+        for claim in self.claims:
+            for replicates in claim.groups.values():
+                yield from replicates.values()
+
+    def with_runs(self, run_of: Callable[[R], S]) -> Experiment[S]:
+        """The same experiment, each reference to a run replaced."""
+
+        def replaced(groups: Mapping[str, Replicates[R]]) -> dict[str, dict[str, S]]:
+            return {name: {key: run_of(run) for key, run in runs.items()} for name, runs in groups.items()}
+
+        exhibits: Any = tuple(
+            replace(exhibit, cells={row: replaced(points) for row, points in exhibit.cells.items()})  # type: ignore[arg-type]
+            for exhibit in self.exhibits
         )
-        fixed: Json = {key: tuple(document[key]) for key in ("columns", "seeds", "notes")}
-        fixed["printed"] = tuple(Printed(**one) for one in document["printed"])
-        fixed["exhibits"] = tuple(
-            Exhibit(**{**one, "cells": {name: _tuples(points) for name, points in one["cells"].items()}, **_lists(one)})
-            for one in document["exhibits"]
-        )
-        fixed["claims"] = tuple(
-            Claim(**{**one, "groups": _tuples(one["groups"]), **_lists(one)}) for one in document["claims"]
-        )
-        return cls(**{**document, **fixed, "tables": tables})
+        claims: Any = tuple(replace(claim, groups=replaced(claim.groups)) for claim in self.claims)  # type: ignore[arg-type]
+        changed: Experiment[S] = replace(self, exhibits=exhibits, claims=claims)  # type: ignore[assignment]
+        return changed
 
 
-def _tuples(lists: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
-    return {name: tuple(values) for name, values in lists.items()}
+_TYPES = table(
+    *(Experiment, ScoreTable, ValueTable, CurvePlot, BarChart, Curve, Claim),
+    *(Printed, PaperNumber, Score, Measured, Fact, EpochCurve),
+)
 
 
-def _lists(document: Json) -> Json:
-    """The fields that JSON turned from tuples into lists."""
-    return {name: tuple(value) for name, value in document.items() if isinstance(value, list)}
+def to_json(experiment: Experiment[str]) -> Json:
+    """A planned experiment as plain JSON; `from_json` gives it back."""
+    document: Json = encode(experiment)
+    return document
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The specs of an experiment, each once, inputs before those who need them; and the manifest that reads them back."""
-
-    specs: tuple[Spec, ...]
-    manifest: Manifest
-
-
-def plan(experiment: Experiment, load: Callable[..., Data], command: str) -> Plan:
-    """Every spec that the experiment needs, on data that `load(name, **options)` gives. Equal specs are one run."""
-    planner = _Planner(load)
-    tables = []
-    for panel in experiment.panels:
-        if panel.baseline not in panel.rows:
-            raise InputError(f"the baseline {panel.baseline!r} is not a row", where=panel.title, state="")
-        rows = []
-        for label, recipe in panel.rows.items():
-            seeds = panel.seeds.get(label, experiment.seeds)
-            runs = {seed: planner.id(Training(recipe, seed)) for seed in seeds}
-            rows.append(Row(label, (recipe.recipe if isinstance(recipe, Tuned) else recipe).method, runs))
-        tables.append(Table(panel.title, panel.baseline, tuple(rows), panel.note, panel.checkpoint))
-    exhibits = tuple(
-        replace(one, cells={series: planner.ids(points) for series, points in one.cells.items()})
-        for one in experiment.exhibits
-    )
-    manifest = Manifest(
-        experiment.name,
-        experiment.title,
-        experiment.question,
-        experiment.scale,
-        command,
-        experiment.primary,
-        experiment.columns,
-        experiment.seeds,
-        tuple(tables),
-        experiment.notes,
-        experiment.printed,
-        exhibits,
-        tuple(replace(one, groups=planner.ids(one.groups)) for one in experiment.claims),
-    )
-    return Plan(in_order(planner.specs.values()), manifest)
-
-
-def size(experiment: Experiment) -> int:
-    """How many runs it takes, whatever the data."""
-    unseen = Data("unseen", (), ())
-    return len(plan(experiment, lambda name, **options: unseen, "").specs)  # noqa: ARG005
-
-
-class _Planner:
-    """Turns nodes into specs, each once, and collects them."""
-
-    def __init__(self, load: Callable[..., Data]) -> None:
-        self.specs: dict[str, Spec] = {}
-        self._load, self._data = load, dict[str, Data]()
-        self._known: dict[Node, str] = {}
-
-    def ids(self, groups: Mapping[str, tuple[Node, ...]]) -> dict[str, tuple[str, ...]]:
-        return {name: tuple(self.id(node) for node in nodes) for name, nodes in groups.items()}
-
-    def id(self, node: Node) -> str:
-        if node not in self._known:
-            spec = self._analysis(node) if isinstance(node, Analysis) else self._training(node)
-            self._known[node] = spec.id
-            self.specs.setdefault(spec.id, spec)
-        return self._known[node]
-
-    def _training(self, node: Training) -> Spec:
-        recipe = node.recipe
-        if isinstance(recipe, Tuned):
-            grid = tuple(self.id(Training(one, recipe.grid_seed)) for one in recipe.grid)
-            chosen = lowest(grid)
-            self.specs.setdefault(chosen.id, chosen)
-            recipe = replace(recipe.recipe, chosen=Chosen(chosen.id))
-        return recipe.spec(self._loaded(recipe.data, recipe.options), node.seed)
-
-    def _analysis(self, node: Analysis) -> Spec:
-        of: Any
-        if isinstance(node.of, Dataset):
-            of = self._named(node.of)
-        else:
-            of = tuple(map(self.id, node.of)) if isinstance(node.of, tuple) else self.id(node.of)
-        beside = {} if node.data is None else {"data": self._named(node.data)}
-        return node.make(of, **beside, **dict(node.options))
-
-    def _named(self, data: Dataset) -> Json:
-        digest = self._loaded(data.name, data.options).digest
-        return {"name": data.name, "options": dict(data.options), "digest": digest}
-
-    def _loaded(self, name: str, options: tuple[tuple[str, Any], ...]) -> Data:
-        key = repr((name, sorted(options)))
-        if key not in self._data:
-            self._data[key] = self._load(name, **dict(options))
-        return self._data[key]
-
-
-def in_order(specs: Iterable[Spec]) -> tuple[Spec, ...]:
-    """The same specs, each after the ones among them that it needs; a circle is an error."""
-    waiting = {spec.id: spec for spec in specs}
-    ordered: list[Spec] = []
-    while waiting:
-        ready = [spec for spec in waiting.values() if not any(need in waiting for need in spec.needs)]
-        if not ready:
-            raise InputError(f"runs wait for each other in a circle ({', '.join(waiting)})", where="plan", state="")
-        ordered += [waiting.pop(spec.id) for spec in ready]
-    return tuple(ordered)
+def from_json(document: Json) -> Experiment[str]:
+    """The inverse of `to_json`; raises KeyError, TypeError or InputError for anything else."""
+    experiment = decode(document, _TYPES)
+    if not isinstance(experiment, Experiment):
+        raise TypeError("not an experiment")
+    return experiment

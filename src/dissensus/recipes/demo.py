@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.experiments.description import Experiment, Panel
+from dissensus.experiments.description import Experiment
+from dissensus.experiments.plan import Node, score_table
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
 from dissensus.models import Smallcnn
-from dissensus.training.optimisers import AdamW, Cosine
+from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Recipe, Resampled
+from dissensus.training.schedules import Cosine
 
 SOFT = Recipe(
     model=Smallcnn(),
@@ -40,29 +42,27 @@ METHODS = {
 FEW = 3
 SIZES = {"smoke": (2, 2), "laptop": (20, 5), "paper": (60, 10)}
 """scale: (epochs, seeds)"""
+COLUMNS = ("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_spearman")
 
 
-def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment:
-    """Seven methods with all 50 votes, and with only 3 votes an item."""
+def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment[Node]:
+    """Seven methods with all 50 votes, and with only 3 votes per item."""
     epochs, usual = SIZES[scale]
+    used = seeds or tuple(range(usual))
     full = {label: replace(recipe, epochs=epochs) for label, recipe in METHODS.items()}
     shrunk = {"Soft, shrunk": replace(full["Soft"], target=Dirichlet(strength=5))}
     few = {label: replace(recipe, votes=Resampled(FEW, replace=False)) for label, recipe in (full | shrunk).items()}
+    note = f"Training sees {FEW} of each item's 50 votes, drawn without replacement."
     return Experiment(
         name="demo",
         title="How should votes reach the optimiser?",
         question="Fifty people looked at each digit, and they did not agree. Which way of giving their votes to the "
         "optimiser yields a classifier whose probabilities match what people would say? What if only three had looked?",
-        panels=(
-            Panel("50 votes an item", full, "Soft"),
-            Panel(
-                f"{FEW} votes an item",
-                few,
-                "Soft",
-                f"Training sees {FEW} of each item's 50 votes, drawn without replacement.",
+        scale=scale,
+        exhibits=(
+            score_table(full, used, key="all-votes", title="50 votes per item", baseline="Soft", columns=COLUMNS),
+            score_table(
+                few, used, key="few-votes", title=f"{FEW} votes per item", baseline="Soft", columns=COLUMNS, note=note
             ),
         ),
-        seeds=seeds or tuple(range(usual)),
-        scale=scale,
-        columns=("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_spearman"),
     )

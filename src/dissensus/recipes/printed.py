@@ -1,7 +1,7 @@
-"""The numbers that the papers print, as data: one file a paper, one table of it an exhibit.
+"""The numbers that the papers print, as data beside each recipe: `paperNNN/printed.toml`, one TOML table per exhibit.
 
-An exhibit of which the paper prints no number, such as a figure of curves, is there with an empty list: a name that is
-not there is a mistake.
+An exhibit for which the paper prints no number, such as a figure of curves, has an empty list: a name that is not there
+is a mistake. `attach` puts numbers beside cells by key; titles and wording play no part in it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from dissensus.errors import InputError
-from dissensus.experiments.description import Printed
+from dissensus.experiments.description import Exhibit, PaperNumber, Printed, Statistic
 
 Keys = Mapping[str, type]
+E = TypeVar("E", bound=Exhibit[Any])
 
 EXHIBIT: Keys = {"source": str, "seeds": int, "numbers": list}
 NUMBER: Keys = {
@@ -32,10 +34,10 @@ NUMBER: Keys = {
 }
 
 
-def printed(paper: str, exhibit: str) -> tuple[Printed, ...]:
-    """What a paper prints in or about a table or figure. `panel` is its block, "" where it has none.
+def printed_numbers(paper: str, exhibit: str) -> tuple[PaperNumber, ...]:
+    """What a paper prints in or about a table or figure. `part` is its block, "" where it has none.
 
-    >>> [(one.row, one.column, one.mean, one.source) for one in printed("003", "figure11")]
+    >>> [(number.row, number.column, number.mean, number.source) for number in printed_numbers("003", "figure11")]
     [('SLS', 'barrier', 2.05, '003, Figure 11 (to Soft)')]
     """
     stored = _paper(paper)
@@ -53,14 +55,14 @@ def papers() -> tuple[str, ...]:
     """The papers whose numbers are here."""
     return tuple(
         sorted(
-            one.name.removeprefix("paper")
-            for one in files("dissensus.recipes").iterdir()
-            if one.name.startswith("paper") and (one / "printed.toml").is_file()
+            folder.name.removeprefix("paper")
+            for folder in files("dissensus.recipes").iterdir()
+            if folder.name.startswith("paper") and (folder / "printed.toml").is_file()
         )
     )
 
 
-def parse(text: str, where: str) -> dict[str, tuple[Printed, ...]]:
+def parse(text: str, where: str) -> dict[str, tuple[PaperNumber, ...]]:
     """The exhibits in the text of a numbers file; `where` names it in errors."""
     try:
         document = tomllib.loads(text)
@@ -70,35 +72,35 @@ def parse(text: str, where: str) -> dict[str, tuple[Printed, ...]]:
 
 
 @cache
-def _paper(paper: str) -> dict[str, tuple[Printed, ...]]:
+def _paper(paper: str) -> dict[str, tuple[PaperNumber, ...]]:
     if paper not in papers():
         raise _unknown("paper", paper, papers(), "numbers")
     name = f"paper{paper}/printed.toml"
     return parse((files("dissensus.recipes") / name).read_text(encoding="utf-8"), name)
 
 
-def _exhibit(table: Any, where: str) -> tuple[Printed, ...]:
+def _exhibit(table: Any, where: str) -> tuple[PaperNumber, ...]:
     table = _checked(table, EXHIBIT, ("source", "numbers"), where)
-    found: dict[tuple[str, str, str], Printed] = {}
+    found: dict[tuple[str, str, str], PaperNumber] = {}
     for place, entry in enumerate(table["numbers"], start=1):
         at = f"{where}, number {place}"
-        one = _number(_checked(entry, NUMBER, ("row", "column"), at), table, at)
-        key = (one.panel, one.row, one.column)
+        number = _number(_checked(entry, NUMBER, ("row", "column"), at), table, at)
+        key = (number.part, number.row, number.column)
         if key in found:
             raise InputError(f"{key} is there twice", where=at, hint="Keep one of the two", state="")
-        found[key] = one
+        found[key] = number
     return tuple(found.values())
 
 
-def _number(entry: Mapping[str, Any], table: Mapping[str, Any], where: str) -> Printed:
+def _number(entry: Mapping[str, Any], table: Mapping[str, Any], where: str) -> PaperNumber:
     if ("mean" in entry) == ("value" in entry):
         raise InputError("a number has either a mean or a value", where=where, state="")
     sd = entry.get("sd")
     if sd is not None and ("value" in entry or sd < 0):
         raise InputError(f"sd is {sd}", where=where, hint="It belongs to a mean, and is not negative", state="")
     source, note = entry.get("source", table["source"]), entry.get("note")
-    return Printed(
-        panel=entry.get("part", ""),
+    return PaperNumber(
+        part=entry.get("part", ""),
         row=entry["row"],
         column=entry["column"],
         mean=float(entry["mean"] if "mean" in entry else entry["value"]),
@@ -133,3 +135,29 @@ def _fits(value: Any, kind: type) -> bool:
 
 def _unknown(what: str, name: str, known: Iterable[str], where: str) -> InputError:
     return InputError(f"there is no {what} {name!r}", where=where, hint=f"Choose one of: {', '.join(known)}", state="")
+
+
+def attach(
+    exhibit: E,
+    numbers: Iterable[PaperNumber],
+    *,
+    points: Mapping[str, str] | None = None,
+    rows: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | tuple[str, Statistic]] | None = None,
+) -> tuple[E, tuple[PaperNumber, ...]]:
+    """The exhibit with those of the numbers that have a cell in it, and the others.
+
+    `points` says which point of the exhibit each part of the paper's is, `rows` and `columns` what the paper's rows and
+    columns are called here; a column may stand for a statistic other than the mean.
+    """
+    beside, others = list[Printed](), list[PaperNumber]()
+    for number in numbers:
+        point = (points or {"": ""}).get(number.part)
+        row = (rows or {}).get(number.row, number.row)
+        column = (columns or {}).get(number.column, number.column)
+        value, statistic = (column, "mean") if isinstance(column, str) else column
+        if point is not None and point in exhibit.cells.get(row, {}) and value in exhibit.value_names:
+            beside.append(Printed(number, row, value, point, statistic))
+        else:
+            others.append(number)
+    return replace(exhibit, printed=(*exhibit.printed, *beside)), tuple(others)

@@ -1,25 +1,27 @@
-"""From a manifest and its runs to what people read: one HTML page, results.md and results.csv."""
+"""From a planned experiment and its runs to what people read: one HTML page, results.md and results.csv."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from dissensus.errors import InputError
-from dissensus.experiments.description import Manifest
-from dissensus.report import longform, markdown, page
-from dissensus.report.answer import answer
-from dissensus.report.comparisons import comparisons, looks
-from dissensus.report.exhibits import shown
-from dissensus.report.judged_claims import judged
-from dissensus.report.method_notes import setup
-from dissensus.report.svg import standalone
+from dissensus.experiments.description import BarChart, CurvePlot, Exhibit, Experiment, ScoreTable, ValueTable
+from dissensus.report import markdown, page, results_csv
+from dissensus.report.comparison import looks
+from dissensus.report.judged_claims import judge_claims
+from dissensus.report.method_notes import method_notes
+from dissensus.report.score_section import score_section
+from dissensus.report.sections import Section
+from dissensus.report.svg import Style, standalone
+from dissensus.report.value_sections import bar_section, curve_section, table_section
 from dissensus.report.wording import capital
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 
 
 class Written(NamedTuple):
-    """Where the three files are, and the answer to the question, in a sentence for each table and claim."""
+    """Where the three files are, and the answer to the question, in a sentence for each score table and claim."""
 
     html: Path
     markdown: Path
@@ -27,23 +29,22 @@ class Written(NamedTuple):
     answers: dict[str, str]
 
 
-def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
-    """Write `report.html`, `results.md` and `results.csv` into the folder, from the manifest and the runs alone.
+def write(experiment: Experiment[str], runs: RunSource, folder: Path | str) -> Written:
+    """Write `report.html`, `results.md` and `results.csv` into the folder, from the experiment and its runs alone.
 
-    Figures of exhibits are also written one by one, as `figures/*.svg`. Runs that are not in the ledger are shown as not
-    finished. The same runs give the same bytes.
+    Figures are also written one by one, as `figures/*.svg`. Runs that are not there are shown as not finished. The same
+    runs give the same bytes.
     """
-    styles = looks(manifest)
-    tables, exhibits = comparisons(manifest, ledger, styles), shown(manifest, ledger, styles)
-    claims, done = judged(manifest, ledger), setup(tables, exhibits, ledger)
+    styles = looks(experiment)
+    sections = tuple(_section(exhibit, runs, styles) for exhibit in experiment.exhibits)
+    claims, notes = judge_claims(experiment, runs), method_notes(sections, runs)
     texts = {
-        "report.html": page.html(manifest, tables, exhibits, claims, done, ledger),
-        "results.md": markdown.text(manifest, tables, exhibits, claims, done),
-        "results.csv": longform.text(tables, exhibits),
+        "report.html": page.html(experiment, sections, claims, notes),
+        "results.md": markdown.text(experiment, sections, claims, notes),
+        "results.csv": results_csv.text(line for section in sections for line in section.lines),
     }
-    for one in exhibits:
-        for name, panel in markdown.pictures(one):
-            texts[name] = standalone(panel.drawing)
+    for section in sections:
+        texts |= {name: standalone(panel.drawing) for name, panel in markdown.pictures(section)}
     try:
         for name, text in texts.items():
             path = Path(folder) / name
@@ -57,6 +58,18 @@ def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
             state="The runs are safe in the ledger.",
         ) from None
     html, markdown_file, csv = (Path(folder) / name for name in ("report.html", "results.md", "results.csv"))
-    answers = {table.title: answer(table).headline for table in tables}
-    answers.update((one.claim.text, f"{capital(one.word)}. {one.why}") for one in claims)
+    answers = {section.exhibit.title: section.scores.answer.headline for section in sections if section.scores}
+    answers.update((claim.claim.text, f"{capital(claim.word)}. {claim.why}") for claim in claims)
     return Written(html, markdown_file, csv, answers)
+
+
+def _section(exhibit: Exhibit[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
+    """An exhibit, drawn by the one function for its kind."""
+    if isinstance(exhibit, ScoreTable):
+        return score_section(exhibit, runs, styles)
+    if isinstance(exhibit, ValueTable):
+        return table_section(exhibit, runs, styles)
+    if isinstance(exhibit, CurvePlot):
+        return curve_section(exhibit, runs, styles)
+    assert isinstance(exhibit, BarChart)
+    return bar_section(exhibit, runs, styles)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dissensus import stats
-from dissensus.report.comparisons import LEVEL, Block, Comparison, Difference, Line, Verdict
+from dissensus.report.comparison import LEVEL, Comparison, Difference, MethodScores, ScoreBlock, Verdict
 from dissensus.report.wording import (
     TO_VOTES,
     counted,
@@ -32,173 +32,179 @@ class Answer:
     details: tuple[str, ...]
 
 
-def answer(table: Comparison) -> Answer:
+def answer(comparison: Comparison) -> Answer:
     """What this table says about its primary metric, each method against the baseline."""
-    if not any(method.runs for method in table.methods):
+    if not any(method.runs for method in comparison.methods):
         return Answer("No run of this table is finished.", ())
-    block = table.blocks[0]
-    details = [*_after_tempering(table, block), *_truth(table), *_missing(table, block)]
-    base = block.line(table.baseline)
-    if base is None or not base.cells[table.primary].values:
-        return Answer(
-            f"The baseline, {table.baseline}, is not finished: there is nothing to compare with.", tuple(details)
-        )
-    compared = [line for line in block.lines if line.difference is not None]
+    block = comparison.blocks[0]
+    details = (*_after_tempering(comparison, block), *_truth(comparison), *_missing(comparison, block))
+    base = block.row(comparison.baseline)
+    if base is None or not base.cells[comparison.primary].values:
+        return Answer(f"The baseline, {comparison.baseline}, is not finished: there is nothing to compare with.", details)
+    compared = [row for row in block.rows if row.difference is not None]
     if not compared:
-        return Answer(f"Only {table.baseline} has finished: there is nothing to compare it with.", tuple(details))
-    if max(len(_difference(line).values) for line in compared) == 1:
-        return Answer(_one_seed(table, block), tuple(details))
-    return Answer(_headline(table, compared), (*_room(table, compared), *details))
+        return Answer(f"Only {comparison.baseline} has finished: there is nothing to compare it with.", details)
+    if max(len(_difference(row).values) for row in compared) == 1:
+        return Answer(_one_seed(comparison, block), details)
+    return Answer(_headline(comparison, compared), (*_room(comparison, compared), *details))
 
 
-def _headline(table: Comparison, lines: Sequence[Line]) -> str:
-    of: dict[Verdict, list[Line]] = {}
-    for line in sorted(lines, key=lambda line: abs(_difference(line).mean)):
-        of.setdefault(_difference(line).verdict, []).append(line)
-    parts, most = [], _most_seeds(lines)
-    if same := [_with_fewer_seeds(line, most) for line in of.get("indistinguishable", [])]:
-        parts.append(f"{listed(same)} {'is' if len(same) == 1 else 'are'} indistinguishable from {table.baseline}")
-    for verdict in ("better", "worse"):
-        if clear := of.get(verdict, []):
-            than = "" if parts else f" than {table.baseline}"
-            first, *others = clear
-            gaps = [f"{first.method.label} is {verdict}{than} by {_gap(first, table.primary, spelt_out=True)}"]
-            gaps += [f"{line.method.label} by {_gap(line, table.primary, spelt_out=False)}" for line in others]
+def _headline(comparison: Comparison, rows: Sequence[MethodScores]) -> str:
+    """Clear differences first, then those that only look so, then what cannot be told from the baseline."""
+    by_verdict: dict[Verdict, list[MethodScores]] = {}
+    for row in sorted(rows, key=lambda row: abs(_difference(row).mean)):
+        by_verdict.setdefault(_difference(row).verdict, []).append(row)
+    metric, baseline = comparison.primary, comparison.baseline
+    parts: list[str] = []
+    for verdict in ("worse", "better"):
+        if clear := by_verdict.get(verdict, []):
+            first, *others = reversed(clear)
+            than = "" if parts else f" than {baseline}"
+            gaps = [f"{first.method.label} is {verdict}{than} by {_gap(first, metric, in_full=True)}"]
+            gaps += [f"{row.method.label} by {_gap(row, metric, in_full=False)}" for row in others]
             parts.append(listed(gaps))
-    for line in of.get("suggestive", []):
-        one = _difference(line)
-        leaning = "worse" if one.mean * one.worse > 0 else "better"
-        than = "" if parts else f" than {table.baseline}"
+    for row in by_verdict.get("suggestive", []):
+        difference = _difference(row)
+        leaning = "worse" if difference.mean * difference.worse > 0 else "better"
+        than = "" if parts else f" than {baseline}"
         parts.append(
-            f"{line.method.label} looks {leaning}{than} by {_gap(line, table.primary, spelt_out=not parts)}, but not "
-            f"once all rows are accounted for (Holm {p_value(one.p_holm)})"
+            f"{row.method.label} looks {leaning}{than} by {_gap(row, metric, in_full=not parts)}, but not once all rows are "
+            f"accounted for (Holm {p_value(difference.p_holm)})"
         )
-    if untested := [line.method.label for line in of.get("untested", [])]:
+    most = _most_seeds(rows)
+    if same := [_with_fewer_seeds(row, most) for row in by_verdict.get("indistinguishable", [])]:
+        parts.append(f"{listed(same)} cannot be told from {baseline}")
+    if untested := [row.method.label for row in by_verdict.get("untested", [])]:
         parts.append(f"{listed(untested)} cannot be tested (one seed, or differences that do not vary)")
-    return f"On {title(table.primary)}, {'; '.join(parts)}."
+    return f"In {title(metric)}, {'; '.join(parts)}."
 
 
-def _most_seeds(lines: Sequence[Line]) -> int:
-    return max(len(_difference(line).values) for line in lines)
+def _most_seeds(rows: Sequence[MethodScores]) -> int:
+    return max(len(_difference(row).values) for row in rows)
 
 
-def _with_fewer_seeds(line: Line, most: int) -> str:
+def _with_fewer_seeds(row: MethodScores, most: int) -> str:
     """The row's name, and how many seeds it has where others have more."""
-    seeds = len(_difference(line).values)
-    return line.method.label if seeds == most else f"{line.method.label} (of {counted(seeds, 'seed')})"
+    seeds = len(_difference(row).values)
+    return row.method.label if seeds == most else f"{row.method.label} ({counted(seeds, 'seed')})"
 
 
-def _gap(line: Line, metric: str, *, spelt_out: bool) -> str:
+def _gap(row: MethodScores, metric: str, *, in_full: bool) -> str:
     """`0.21 nats (95% interval 0.18 to 0.24)`, or without the words; as many decimals as the interval supports."""
-    one = _difference(line)
-    low, high = sorted(abs(end or 0.0) for end in (one.low, one.high))  # of one sign, or nothing would be claimed
-    digits = max(
-        1, *(-math.floor(math.log10(size)) for size in ((high - low) / 2, low) if size > 0)
-    )  # low is never shown as 0
-    size, interval = fixed(abs(one.mean), digits), f"{fixed(low, digits)} to {fixed(high, digits)}"
-    if not spelt_out:
+    difference = _difference(row)
+    low, high = sorted(abs(end or 0.0) for end in (difference.low, difference.high))  # of one sign, or nothing is claimed
+    widths = [-math.floor(math.log10(size)) for size in ((high - low) / 2, low) if size > 0]
+    digits = max(1, *widths)  # low is never shown as 0
+    size, interval = fixed(abs(difference.mean), digits), f"{fixed(low, digits)} to {fixed(high, digits)}"
+    if not in_full:
         return f"{size} ({interval})"
     return f"{size}{f' {unit(metric)}' if unit(metric) else ''} ({LEVEL:.0%} interval {interval})"
 
 
-def _room(table: Comparison, lines: Sequence[Line]) -> list[str]:
-    """What could hide behind an "indistinguishable", and what such a design could have shown at best."""
-    sentences, seeds = [], _most_seeds(lines)
-    alike = [line for line in lines if _difference(line).verdict == "indistinguishable"]
+def _room(comparison: Comparison, rows: Sequence[MethodScores]) -> list[str]:
+    """What could hide behind "cannot be told from", and what such a design could have shown at best."""
+    sentences, seeds = [], _most_seeds(rows)
+    alike = [row for row in rows if _difference(row).verdict == "indistinguishable"]
     if alike:
-        groups = [[line for line in alike if len(_difference(line).values) == size] for size in range(seeds, 0, -1)]
-        hidden = [_hidden(table, group, seeds) for group in groups if group]
+        groups = [[row for row in alike if len(_difference(row).values) == size] for size in range(seeds, 0, -1)]
+        hidden = [_hidden(comparison, group, seeds) for group in groups if group]
         sentences.append(
-            f"Indistinguishable means that the {LEVEL:.0%} interval holds 0, not that there is no difference: "
-            f"{'; '.join(hidden)}."
+            f"A method that cannot be told from {comparison.baseline} may still differ from it (the {LEVEL:.0%} interval "
+            f"holds 0): {'; '.join(hidden)}."
         )
     for way in ("worse", "better"):
-        if one_way := [line.method.label for line in alike if _goes(line, way)]:
+        if one_way := [row.method.label for row in alike if _goes(row, way)]:
             verb = "is" if len(one_way) == 1 else "are"
             sentences.append(f"{listed(one_way)} {verb} {way} in every seed, though not by enough to tell.")
-    reach = stats.power(seeds, len(lines))
+    reach = stats.power(seeds, len(rows))
     if not reach.can_be_significant:
         sentences.append(
-            "Without the t test's assumption of nearly normal differences nothing could be shown: by ranks alone (exact "
-            f"Wilcoxon) {counted(seeds, 'seed')} reach {p_value(reach.best_p)} at best, and "
-            f"{probability(reach.best_p_after_holm)} after Holm over {counted(len(lines), 'row')}. It would take "
+            f"These intervals rest on the t test. By ranks alone (exact Wilcoxon) nothing could be shown: "
+            f"{counted(seeds, 'seed')} reach {p_value(reach.best_p)} at best, and "
+            f"{probability(reach.best_p_after_holm)} after Holm over {counted(len(rows), 'row')}. It would take "
             f"{reach.seeds_needed} seeds."
         )
     return sentences
 
 
-def _hidden(table: Comparison, lines: Sequence[Line], most: int) -> str:
+def _hidden(comparison: Comparison, rows: Sequence[MethodScores], most: int) -> str:
     """How large a difference the widest interval of these rows leaves room for."""
-    widest = max(abs(end or 0.0) for line in lines for end in (_difference(line).low, _difference(line).high))
-    size = f"{significant(widest)}{f' {unit(table.primary)}' if unit(table.primary) else ''}"
-    seeds = len(_difference(lines[0]).values)
-    return f"up to {size} could hide there" if seeds == most else f"with {counted(seeds, 'seed')} up to {size}"
+    widest = max(abs(end or 0.0) for row in rows for end in (_difference(row).low, _difference(row).high))
+    size = f"{significant(widest)}{f' {unit(comparison.primary)}' if unit(comparison.primary) else ''}"
+    seeds = len(_difference(rows[0]).values)
+    return f"by up to {size}" if seeds == most else f"with {counted(seeds, 'seed')} by up to {size}"
 
 
-def _goes(line: Line, way: str) -> bool:
-    """Whether every seed says so; fewer than three are too easily of one mind."""
-    one, sign = _difference(line), {"worse": 1, "better": -1}[way]
-    return len(one.values) > 2 and all(value * one.worse * sign > 0 for value in one.values.values())
+def _goes(row: MethodScores, way: str) -> bool:
+    """Whether every seed says so; fewer than three agree too easily by chance."""
+    difference, sign = _difference(row), {"worse": 1, "better": -1}[way]
+    signs = [value * difference.worse * sign > 0 for value in difference.values.values()]
+    return len(signs) > 2 and all(signs)
 
 
-def _one_seed(table: Comparison, block: Block) -> str:
-    known = [line for line in block.lines if line.cells[table.primary].values]
-    means = ", ".join(f"{line.method.label} {fixed(line.cells[table.primary].mean)}" for line in known)
-    superlative = "highest" if direction(table.primary) == "higher" else "lowest"
-    leaders = [f"{label} has the {superlative} {title(table.primary)}" for label in sorted(block.best[table.primary])]
+def _one_seed(comparison: Comparison, block: ScoreBlock) -> str:
+    metric = comparison.primary
+    known = [row for row in block.rows if row.cells[metric].values]
+    means = ", ".join(f"{row.method.label} {fixed(row.cells[metric].mean)}" for row in known)
+    superlative = "highest" if direction(metric) == "higher" else "lowest"
+    leaders = [f"{label} has the {superlative} {title(metric)}" for label in sorted(block.best[metric])]
     if not leaders:  # rows with fewer seeds than another are no leaders
-        return f"{means}: with one pair of equal seeds no test is possible."
-    return f"{listed(leaders)} ({means}), but with one seed no test is possible: the order may be chance."
+        return f"{means}: one pair of equal seeds allows no test."
+    return f"{listed(leaders)} ({means}), but one seed allows no test: the order may be chance."
 
 
-def _after_tempering(table: Comparison, block: Block) -> list[str]:
+def _after_tempering(comparison: Comparison, block: ScoreBlock) -> list[str]:
     """The sceptic's first question: how much of a gap does one temperature close?"""
-    tempered = table.block(TO_VOTES)
+    tempered = comparison.block(TO_VOTES)
     if tempered is None:
         return []
     changes = []
-    for line, after in zip(block.lines, tempered.lines, strict=True):
-        if line.difference is None or after.difference is None or line.difference.verdict not in ("better", "worse"):
+    for row, after in zip(block.rows, tempered.rows, strict=True):
+        if row.difference is None or after.difference is None or row.difference.verdict not in ("better", "worse"):
             continue
-        before, now = (fixed(one.mean * one.worse) for one in (line.difference, after.difference))
-        alike = " (indistinguishable)" if after.difference.verdict == "indistinguishable" else ""
-        changes.append(f"{line.method.label} {before} → {now}{alike}")
+        gaps = (fixed(difference.mean * difference.worse) for difference in (row.difference, after.difference))
+        alike = " (cannot be told apart)" if after.difference.verdict == "indistinguishable" else ""
+        changes.append(f"{row.method.label} {' → '.join(gaps)}{alike}")
     if not changes:
         return []
-    told = ", ".join(changes)
-    return [f"What one temperature fitted to held-out votes does to the gaps, {table.baseline} tempered too: {told}."]
+    sentence = "One temperature per method, fitted to held-out votes, changes the gaps to"
+    return [f"{sentence} {comparison.baseline} so: {', '.join(changes)}."]
 
 
-def _truth(table: Comparison) -> list[str]:
+def _truth(comparison: Comparison) -> list[str]:
     """Where the crowd is simulated its true distribution is known, and the noise of the votes blurs nothing."""
-    lines = [line for line in table.blocks[0].lines if "kl_to_truth" in line.cells]
-    means = {line.method.label: line.cells["kl_to_truth"].mean for line in lines}
+    rows = [row for row in comparison.blocks[0].rows if "kl_to_truth" in row.cells]
+    means = {row.method.label: row.cells["kl_to_truth"].mean for row in rows}
     known = sorted((mean, label) for label, mean in means.items() if mean is not None)
     if len(known) < 2:
         return []
-    closest = f"{known[0][1]}, at a KL of {fixed(known[0][0])} nats"
-    base = means.get(table.baseline)
-    beside = f" ({table.baseline}: {fixed(base)})" if base is not None and known[0][1] != table.baseline else ""
-    return [f"Closest to the true distribution, which is known because the crowd is simulated: {closest}{beside}."]
+    mean, label = known[0]
+    base = means.get(comparison.baseline)
+    beside = f" ({comparison.baseline}: {fixed(base)})" if base is not None and label != comparison.baseline else ""
+    return [
+        f"{label} comes closest to the true distribution, which is known because the crowd is simulated: KL "
+        f"{fixed(mean)} nats{beside}."
+    ]
 
 
-def _missing(table: Comparison, block: Block) -> list[str]:
+def _missing(comparison: Comparison, block: ScoreBlock) -> list[str]:
     """What is not in the means, and why."""
-    endless = [line.method.label for line in block.lines if line.cells[table.primary].infinite]
+    metric = comparison.primary
+    infinite = [row.method.label for row in block.rows if row.cells[metric].infinite]
     sentences = []
-    if endless:
+    if infinite:
         sentences.append(
-            f"The {title(table.primary)} of {listed(endless)} is infinite on some items (a class that people chose has "
+            f"The {title(metric)} of {listed(infinite)} is infinite on some items (a class that people chose has "
             "probability 0), so it has no mean and cannot be compared."
         )
     gaps = [
-        f"{method.label} ({'seed' if len(method.missing) == 1 else 'seeds'} {', '.join(map(str, method.missing))})"
-        for method in table.methods
+        f"{method.label} ({'seed' if len(method.missing) == 1 else 'seeds'} {', '.join(method.missing)})"
+        for method in comparison.methods
         if method.missing
     ]
     return [*sentences, *([f"Not finished, and left out of every mean: {', '.join(gaps)}."] if gaps else [])]
 
 
-def _difference(line: Line) -> Difference:
-    assert line.difference is not None
-    return line.difference
+def _difference(row: MethodScores) -> Difference:
+    assert row.difference is not None
+    return row.difference

@@ -1,38 +1,39 @@
-"""Claims: whether what a paper found holds in these runs, in a word and with the numbers that say so."""
+"""Whether what a paper found holds in these runs: a word, and the numbers that decide it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from statistics import fmean
 from typing import Literal
 
 from dissensus import stats
-from dissensus.experiments.description import Claim, Manifest
-from dissensus.report.behind import trained
-from dissensus.report.comparisons import LEVEL, paired_test
-from dissensus.report.exhibits import numbers_of, spoken
+from dissensus.experiments.description import Claim, Experiment
+from dissensus.report.comparison import LEVEL, paired_test
+from dissensus.report.sections import numbers, read_replicates
+from dissensus.report.sources import training_runs
+from dissensus.report.value_sections import spoken
 from dissensus.report.wording import counted, fixed, listed, p_value, signed, significant, title
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run
 
-Word = Literal["holds", "does not hold", "not shown", "measured", "not told", "not finished"]
+Word = Literal["holds", "does not hold", "not shown", "measured", "no gap shown", "not finished"]
 
 HOW_TO_READ = (
-    f"A claim holds, or does not, where the {LEVEL:.0%} interval of a difference in pairs of equal seed, or of a mean "
-    "against a threshold, lies on one side; each claim is judged alone, without a correction for their number. Not "
-    "shown: the interval reaches to both sides. Two ask for less. At least as good: the mean is no worse, and the "
-    "interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in one direction "
-    "in every pair."
+    f"A claim holds, or does not hold, where the {LEVEL:.0%} interval decides it: the interval of a difference in pairs of "
+    "equal seed, or of a mean against a threshold. Not shown: the interval lies on both sides. Each claim is judged alone, "
+    "without a correction for their number. Two kinds of claim ask for less. At least as good: the mean is no worse, and the "
+    "interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in one direction in "
+    "every pair."
 )
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """A claim, the word for it, and why."""
 
-    claim: Claim
+    claim: Claim[str]
     word: Word
     why: str
 
@@ -46,26 +47,30 @@ class _Group:
     values: tuple[float, ...]
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         return f"{self.name} {spoken(self.values)}"
 
 
-def judged(manifest: Manifest, ledger: Ledger) -> tuple[Judged, ...]:
-    """Every claim of the manifest; one whose runs are not all finished is judged by the pairs that are."""
-    return tuple(_judged(claim, ledger) for claim in manifest.claims)
+def judge_claims(experiment: Experiment[str], runs: RunSource) -> tuple[JudgedClaim, ...]:
+    """Every claim; one whose runs are not all finished is judged by the pairs that are."""
+    return tuple(_judged(claim, runs) for claim in experiment.claims)
 
 
-def _judged(claim: Claim, ledger: Ledger) -> Judged:
-    runs = {name: [ledger.read(run) if run in ledger else None for run in ids] for name, ids in claim.groups.items()}
-    by_value = [{name: numbers_of(of_group, path) for name, of_group in runs.items()} for path in claim.values]
-    every = [values for numbers in by_value for values in numbers.values()]
-    places = list(range(max(map(len, every))))
-    if claim.test not in ("above", "below"):  # in pairs: only the places that every group has
-        shared = range(min(map(len, every)))
-        places = [place for place in shared if all(values[place] is not None for values in every)]
-    groups = [[_group(name, runs[name], numbers[name], places, ledger) for name in runs] for numbers in by_value]
+def _judged(claim: Claim[str], runs: RunSource) -> JudgedClaim:
+    replicates = {name: read_replicates(ids, runs) for name, ids in claim.groups.items()}
+    values = [{name: numbers(value, group) for name, group in replicates.items()} for value in claim.values]
+    paired = claim.test not in ("above", "below")
+    every = [of_group for of_value in values for of_group in of_value.values()]
+    shared = [name for name in every[0] if all(name in of_group for of_group in every)]
+    groups = [
+        [
+            _group(name, replicates[name], of_value[name], shared if paired else list(of_value[name]), runs)
+            for name in claim.groups
+        ]
+        for of_value in values
+    ]
     if any(not group.values for of_value in groups for group in of_value):
-        return Judged(claim, "not finished", "The runs that would decide it are not all in the ledger.")
+        return JudgedClaim(claim, "not finished", "The runs that would decide it are not all finished.")
     if claim.test == "remaining":
         return _remaining(claim, *groups)
     tests = {"lower": _lower, "not_higher": _not_higher, "alike": _alike, "rising": _rising}
@@ -73,12 +78,11 @@ def _judged(claim: Claim, ledger: Ledger) -> Judged:
 
 
 def _group(
-    name: str, runs: Sequence[Run | None], values: Sequence[float | None], places: Sequence[int], ledger: Ledger
+    name: str, replicates: Mapping[str, Run | None], values: Mapping[str, float], names: Sequence[str], runs: RunSource
 ) -> _Group:
-    at_places = ((runs[place], values[place]) for place in places if place < len(runs))
-    kept = [(run, value) for run, value in at_places if run is not None and value is not None]
-    behind = tuple(one for run, _ in kept for one in trained(run, ledger)[:1])
-    return _Group(name, behind, tuple(value for _, value in kept))
+    present = [(run, values[key]) for key in names if (run := replicates[key]) is not None]
+    behind = tuple(source for run, _ in present for source in training_runs(run, runs)[:1])
+    return _Group(name, behind, tuple(value for _, value in present))
 
 
 def _difference(first: _Group, second: _Group) -> stats.TTest:
@@ -86,7 +90,7 @@ def _difference(first: _Group, second: _Group) -> stats.TTest:
 
 
 def _between(first: _Group, second: _Group) -> str:
-    return f"{first.said}, {second.said}: {_minus(first, second)}"
+    return f"{first.words}, {second.words}: {_minus(first, second)}"
 
 
 def _minus(first: _Group, second: _Group) -> str:
@@ -94,19 +98,19 @@ def _minus(first: _Group, second: _Group) -> str:
     test = _difference(first, second)
     mean = fmean(first.values) - fmean(second.values)
     digits = 5 - min(4, len(f"{max(map(abs, (*first.values, *second.values))):.0f}"))  # 4 below 10, 1 from 1,000 on
-    told = f"{first.name} minus {second.name} {signed(mean, digits)}"
+    difference = f"{first.name} minus {second.name} {signed(mean, digits)}"
     if test.low is None or test.high is None:
-        return f"{told}, and with {counted(len(first.values), 'pair')} no test"
+        return f"{difference}; {counted(len(first.values), 'pair')} allow no test"
     below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
-        f"{told}, below 0 in {below} of {counted(len(first.values), 'pair')} "
+        f"{difference}, below 0 in {below} of {counted(len(first.values), 'pair')} "
         f"({LEVEL:.0%} interval {signed(test.low, digits)} to {signed(test.high, digits)}, {p_value(test.p)}; "
         f"exact Wilcoxon {p_value(stats.wilcoxon(first.values, second.values).p)})"
     )
 
 
-def _all_said(groups: Sequence[_Group]) -> str:
-    return ", ".join(group.said for group in groups)
+def _all_words(groups: Sequence[_Group]) -> str:
+    return ", ".join(group.words for group in groups)
 
 
 def _reach(pairs: int) -> str:
@@ -117,40 +121,40 @@ def _reach(pairs: int) -> str:
     return f" By ranks alone, two-sided, it takes {reach.seeds_needed} pairs to reach 5%."
 
 
-def _lower(claim: Claim, groups: Sequence[_Group]) -> Judged:
+def _lower(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     first, second = groups
     test = _difference(first, second)
     word: Word = "not shown"
     if test.low is not None and test.high is not None:
         word = "holds" if test.high < 0 else "does not hold" if test.low > 0 else "not shown"
-    return Judged(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
+    return JudgedClaim(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
 
 
-def _not_higher(claim: Claim, groups: Sequence[_Group]) -> Judged:
+def _not_higher(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     first, second = groups
     test = _difference(first, second)
     word: Word = "not shown"
     if test.low is not None:
         word = "does not hold" if test.low > 0 else "holds" if test.mean_difference <= 0 else "not shown"
-    return Judged(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
+    return JudgedClaim(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
 
 
-def _alike(claim: Claim, groups: Sequence[_Group]) -> Judged:
+def _alike(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     pairs = [(later, earlier) for earlier, later in combinations(groups, 2)]
     tests = [_difference(*pair) for pair in pairs]
     word: Word = "not shown"
     if all(test.low is not None and test.high is not None for test in tests):
         word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
-    why = f"{_all_said(groups)}: {'; '.join(_minus(*pair) for pair in pairs)}"
+    why = f"{_all_words(groups)}: {'; '.join(_minus(*pair) for pair in pairs)}"
     reach = _reach(len(groups[0].values))
     if word != "holds":
-        return Judged(claim, word, f"{why}.{reach}")
+        return JudgedClaim(claim, word, f"{why}.{reach}")
     if one_way := [f"{first.name} against {second.name}" for first, second in pairs if _goes_one_way(first, second)]:
-        told = f"One direction in every pair, which the t test does not look at: {listed(one_way)}."
-        return Judged(claim, "not shown", f"{why}. {told}{reach}")
+        sentence = f"The difference has one direction in every pair, which the t test does not see: {listed(one_way)}."
+        return JudgedClaim(claim, "not shown", f"{why}. {sentence}{reach}")
     widest = max(abs(end) for test in tests for end in (test.low, test.high) if end is not None)
-    hidden = f"That 0 lies in every interval does not mean that there is no difference: {significant(widest)} could hide."
-    return Judged(claim, word, f"{why}. {hidden}{reach}")
+    hidden = f"This does not show that there is no difference: up to {significant(widest)} is possible."
+    return JudgedClaim(claim, word, f"{why}. {hidden}{reach}")
 
 
 def _goes_one_way(first: _Group, second: _Group) -> bool:
@@ -158,15 +162,15 @@ def _goes_one_way(first: _Group, second: _Group) -> bool:
     return len(signs) == 1 and len(first.values) > 2 and first.values != second.values
 
 
-def _beyond(claim: Claim, groups: Sequence[_Group]) -> Judged:
+def _beyond(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     assert claim.threshold is not None
     sign = 1 if claim.test == "above" else -1
     sides = [sign * _side(group, claim.threshold) for group in groups]
     word: Word = "holds" if min(sides) > 0 else "does not hold" if min(sides) < 0 else "not shown"
     every = [value for group in groups for value in group.values]
     agree = sum(sign * (value - claim.threshold) > 0 for value in every)
-    said = "; ".join(f"{group.said}{_interval(group, claim.threshold)}" for group in groups)
-    return Judged(claim, word, f"{said}; {agree} of {len(every)} runs are {claim.test} {claim.threshold:g}.")
+    words = "; ".join(f"{group.words}{_interval(group, claim.threshold)}" for group in groups)
+    return JudgedClaim(claim, word, f"{words}; {agree} of {len(every)} runs are {claim.test} {claim.threshold:g}.")
 
 
 def _side(group: _Group, threshold: float) -> int:
@@ -187,7 +191,7 @@ def _from_threshold(group: _Group, threshold: float) -> stats.TTest:
     return paired_test(group.values, [threshold] * len(group.values), group.runs)
 
 
-def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:
+def _rising(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     steps = [_difference(later, earlier) for earlier, later in pairwise(groups)]
     word: Word = "not shown"
     if all(step.low is not None and step.low > 0 for step in steps):
@@ -195,21 +199,21 @@ def _rising(claim: Claim, groups: Sequence[_Group]) -> Judged:
     elif any(step.high is not None and step.high < 0 for step in steps):
         word = "does not hold"
     seeds = counted(len(groups[0].values), "seed")
-    each = sum(all(a < b for a, b in pairwise(of_seed)) for of_seed in zip(*(g.values for g in groups), strict=True))
-    why = f"{_all_said(groups)}; in that order in {each} of {seeds}, each taken alone. Step by step: "
+    in_order = sum(all(a < b for a, b in pairwise(seed)) for seed in zip(*(g.values for g in groups), strict=True))
+    why = f"{_all_words(groups)}; in that order in {in_order} of {seeds}, each taken alone. Step by step: "
     why += "; ".join(_minus(later, earlier) for earlier, later in pairwise(groups))
     if len(groups) > 2:
         why += f". From {groups[0].name}: {'; '.join(_minus(later, groups[0]) for later in groups[2:])}"
-    return Judged(claim, word, f"{why}.{_reach(len(groups[0].values))}")
+    return JudgedClaim(claim, word, f"{why}.{_reach(len(groups[0].values))}")
 
 
-def _remaining(claim: Claim, before: Sequence[_Group], after: Sequence[_Group]) -> Judged:
-    (first, second), metric = before, title(claim.values[0].rsplit(".", 1)[-1])
+def _remaining(claim: Claim[str], before: Sequence[_Group], after: Sequence[_Group]) -> JudgedClaim:
+    (first, second), metric = before, title(claim.values[0].name)
     gap, left = ([a - b for a, b in zip(*(group.values for group in groups), strict=True)] for groups in (before, after))
-    shown, pairs = _difference(first, second), counted(len(gap), "pair")
-    told = f"{first.name} minus {second.name} in {metric}: {spoken(gap)} before, {spoken(left)} after ({pairs})"
-    if shown.low is None or shown.high is None or shown.low <= 0 <= shown.high:
-        return Judged(claim, "not told", f"{told}: a gap that could be none, so no share of it is told.")
+    test, pairs = _difference(first, second), counted(len(gap), "pair")
+    numbers = f"{first.name} minus {second.name} in {metric} is {spoken(gap)} before and {spoken(left)} after ({pairs})"
+    if test.low is None or test.high is None or test.low <= 0 <= test.high:
+        return JudgedClaim(claim, "no gap shown", f"{numbers}. No gap is shown to begin with.")
     if fmean(gap) < 0:
-        return Judged(claim, "not told", f"{told}: there is no gap to close, {first.name} is the lower.")
-    return Judged(claim, "measured", f"{told}: {fmean(left) / fmean(gap):.0%} of the gap remains.")
+        return JudgedClaim(claim, "no gap shown", f"{numbers}. There is no gap to close: {first.name} is the lower.")
+    return JudgedClaim(claim, "measured", f"{fmean(left) / fmean(gap):.0%} of the gap remains: {numbers}.")

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dissensus.report.behind import trained
-from dissensus.report.comparisons import Comparison
-from dissensus.report.exhibits import Shown
+from dissensus.report.sections import Section, all_runs
+from dissensus.report.sources import training_runs
 from dissensus.report.wording import counted, setting
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Run, canonical
 
 DECIDES_NUMBERS = (
@@ -19,22 +18,24 @@ DECIDES_NUMBERS = (
 )
 """Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
 
-LOOKING = ("measure", "relate")  # kinds of runs that train nothing
+MEASURES = ("measure", "relate")  # kinds of runs that train nothing
 UNSAID = ("seed", "keep", "monitored", "chosen")  # settings that change no number of a table
 
 
 @dataclass(frozen=True)
-class Setup:
+class MethodNotes:
     """`common` holds for every training run; `rows` has, for each table and label, only what is not common.
 
-    `analyses` are the ways in which finished runs were looked at, each with its settings and sizes.
+    `measures` are the ways in which finished runs were measured, each with its settings and sizes. `mixed` names
+    provenance that is not the same for all runs, `rescored` says which runs were scored again later.
     """
 
     common: tuple[tuple[str, str], ...]
     rows: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
-    analyses: tuple[tuple[str, str], ...]
+    measures: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     mixed: tuple[str, ...]
+    rescored: str
     notes: tuple[str, ...]
     sizes: tuple[str, ...]
     seconds: float
@@ -42,60 +43,71 @@ class Setup:
     planned: int
 
 
-def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown], ledger: Ledger) -> Setup:
+def method_notes(sections: Sequence[Section], runs: RunSource) -> MethodNotes:
     """Read from the finished runs alone; equal runs in two tables count once."""
-    in_tables = [run for table in tables for method in table.methods for run in method.runs.values()]
-    shown = {run.id: run for one in exhibits for run in one.runs}
-    runs = {one.id: one for run in (*in_tables, *shown.values()) for one in trained(run, ledger)}
-    every = runs | shown
-    looked = [run for run in shown.values() if run.spec.kind in LOOKING]
-    names = list(dict.fromkeys(name for run in runs.values() for name in run.spec.settings if name not in UNSAID))
-    values = {name: _values(name, list(runs.values())) for name in names}
-    common = tuple((_title(name), _told(name, values[name][0])) for name in names if len(values[name]) == 1)
+    shown = {run.id: run for run in all_runs(sections)}
+    trained = {source.id: source for run in shown.values() for source in training_runs(run, runs)}
+    every = trained | shown
+    measured = [run for run in shown.values() if run.spec.kind in MEASURES]
+    names = list(dict.fromkeys(name for run in trained.values() for name in run.spec.settings if name not in UNSAID))
+    values = {name: _values(name, list(trained.values())) for name in names}
+    common = tuple((_title(name), _words(name, values[name][0])) for name in names if len(values[name]) == 1)
     differing = [name for name in names if len(values[name]) > 1]
     rows = tuple(
         (
-            table.title,
+            section.exhibit.title,
             method.label,
             tuple(
-                (_title(name), " / ".join(_told(name, one) for one in _values(name, list(method.runs.values()))))
+                (_title(name), " / ".join(_words(name, value) for value in _values(name, list(method.runs.values()))))
                 for name in differing
             ),
         )
-        for table in tables
-        for method in table.methods
+        for section in sections
+        if section.scores is not None
+        for method in section.scores.comparison.methods
         if method.runs
     )
-    provenance = [
-        {"numerics": run.spec.numerics, **one}
-        for run in every.values()
-        for one in (run.provenance, *run.provenance.get("also_on", []))  # where it was interrupted, and went on elsewhere
+    versions, mixed = _provenance(list(every.values()))
+    return MethodNotes(
+        common,
+        rows,
+        tuple(_measures(measured)),
+        versions,
+        mixed,
+        _rescored(list(trained.values())),
+        tuple(dict.fromkeys(note for run in (*trained.values(), *measured) for note in run.facts.get("notes", []))),
+        tuple(_sizes(list(trained.values()))),
+        sum(float(run.provenance.get("seconds", 0)) for run in every.values()),
+        sum(len(section.runs) for section in sections),
+        sum(len(section.runs) + section.missing for section in sections),
+    )
+
+
+def _provenance(runs: Sequence[Run]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """What the runs were computed with, and what of it is not the same for all."""
+    every = [
+        {"numerics": run.spec.numerics, **provenance}
+        for run in runs
+        for provenance in (run.provenance, *run.provenance.get("also_on", []))  # where it was resumed elsewhere
     ]
     versions, mixed = [], []
     for name in DECIDES_NUMBERS:
-        seen = list(dict.fromkeys(setting(one[name]) for one in provenance if name in one))
+        seen = list(dict.fromkeys(setting(provenance[name]) for provenance in every if name in provenance))
         if seen:
             versions.append((name.replace("_", " "), " / ".join(sorted(seen))))
         if len(seen) > 1:
             mixed.append(f"{name.replace('_', ' ')} ({', '.join(sorted(seen))})")
-    return Setup(
-        common,
-        rows,
-        tuple(_analyses(looked)),
-        tuple(versions),
-        tuple(mixed),
-        tuple(dict.fromkeys(note for run in (*runs.values(), *looked) for note in run.facts.get("notes", []))),
-        tuple(_sizes(list(runs.values()))),
-        sum(float(run.provenance.get("seconds", 0)) for run in every.values()),
-        sum(len(method.runs) for table in tables for method in table.methods) + sum(len(one.runs) for one in exhibits),
-        sum(len(method.seeds) for table in tables for method in table.methods)
-        + sum(len(one.runs) + one.missing for one in exhibits),
-    )
+    return tuple(versions), tuple(mixed)
 
 
-def classes_of(table: Comparison) -> tuple[str, ...]:
-    """The class names, from any finished run."""
-    return next((tuple(run.facts["classes"]) for method in table.methods for run in method.runs.values()), ())
+def _rescored(runs: Sequence[Run]) -> str:
+    """A sentence on the runs whose stored predictions were scored again by a later version; empty where none was."""
+    rescored = [run.facts["rescored"] for run in runs if "rescored" in run.facts]
+    if not rescored:
+        return ""
+    names = sorted({name for facts in rescored for part in ("added", "changed") for name in facts[part]})
+    versions = ", ".join(sorted({str(facts["with"]) for facts in rescored}))
+    return f"{counted(len(rescored), 'run')} scored again later, with dissensus {versions}: {', '.join(names)}."
 
 
 def _values(name: str, runs: Sequence[Run]) -> list[Any]:
@@ -104,20 +116,20 @@ def _values(name: str, runs: Sequence[Run]) -> list[Any]:
     return list({canonical(one[name]): one[name] for one in settings if name in one}.values())
 
 
-def _analyses(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+def _measures(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
     """What was measured how many times, with which settings, on how many items; and how often it ended unsure."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(canonical(run.spec.settings), []).append(run)
     for same in groups.values():
         settings = same[0].spec.settings
-        said = [setting({key: value for key, value in settings.items() if key != "name" and value is not None})]
+        words = [setting({key: value for key, value in settings.items() if key != "name" and value is not None})]
         sizes = [run.facts["items"] for run in same if isinstance(run.facts.get("items"), dict)]
         for part in dict.fromkeys(part for one in sizes for part in one):
             counts = sorted({one[part] for one in sizes if part in one})
-            said.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
-        said += _unsure([run.facts.get("estimates", {}) for run in same])
-        yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, said))
+            words.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
+        words += _unsure([run.facts.get("estimates", {}) for run in same])
+        yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, words))
 
 
 def _unsure(estimates: Sequence[Json]) -> Iterator[str]:
@@ -150,7 +162,7 @@ def _range(values: Sequence[int], noun: str) -> str:
     return counted(values[0], noun) if len(values) == 1 else f"{values[0]:,} to {values[-1]:,} {noun}s"
 
 
-def _told(name: str, value: Any) -> str:
+def _words(name: str, value: Any) -> str:
     return "all" if name == "votes" and value is None else setting(value)
 
 

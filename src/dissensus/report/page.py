@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dissensus.experiments.description import Manifest, Printed
-from dissensus.report import panels as figures
-from dissensus.report import wording
-from dissensus.report.answer import NOT_EVIDENCE, Answer, answer
-from dissensus.report.comparisons import LEVEL, Comparison, how_tested
-from dissensus.report.curves import curves
-from dissensus.report.dots import dots
-from dissensus.report.exhibits import Shown, unplaced
-from dissensus.report.gallery import Gallery, gallery
-from dissensus.report.judged_claims import HOW_TO_READ, Judged
-from dissensus.report.method_notes import Setup, classes_of
-from dissensus.report.panels import Figure
-from dissensus.store.ledger import Ledger
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """All that the page says about one table. `left_out` says why figures are missing, where some are."""
-
-    table: Comparison
-    answer: Answer
-    figures: tuple[Figure, ...]
-    gallery: Gallery | None
-    left_out: str
+from dissensus.experiments.description import Experiment
+from dissensus.report import charts, wording
+from dissensus.report.answer import NOT_EVIDENCE
+from dissensus.report.comparison import LEVEL, Comparison, how_tested
+from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim
+from dissensus.report.method_notes import MethodNotes
+from dissensus.report.score_section import picture
+from dissensus.report.sections import Section
 
 
 def html(
-    manifest: Manifest,
-    tables: Sequence[Comparison],
-    exhibits: Sequence[Shown],
-    claims: Sequence[Judged],
-    done: Setup,
-    ledger: Ledger,
+    experiment: Experiment[str], sections: Sequence[Section], claims: Sequence[JudgedClaim], notes: MethodNotes
 ) -> str:
     """The whole page as text; equal runs give equal text."""
     environment = Environment(
@@ -61,43 +39,34 @@ def html(
         unit=wording.unit,
         about=wording.about,
         direction=wording.direction,
-        swatch=figures.swatch,
+        swatch=charts.swatch,
     )
-    headline_metric = "kl_to_truth" if any("kl_to_truth" in table.columns for table in tables) else manifest.primary
+    comparisons = [section.scores.comparison for section in sections if section.scores]
+    printed = [printed.number for section in sections for printed in section.exhibit.printed]
     return environment.get_template("page.html").render(
-        manifest=manifest,
-        banner=NOT_EVIDENCE if manifest.scale == "smoke" else "",
-        chapters=[_chapter(table, ledger) for table in tables],
-        exhibits=exhibits,
+        experiment=experiment,
+        banner=NOT_EVIDENCE if experiment.scale == "smoke" else "",
+        sections=sections,
+        compared=[section for section in sections if section.scores],
         claims=claims,
-        picture=dots(tables, headline_metric),
-        done=done,
+        picture=picture(comparisons, _headline_metric(comparisons)) if comparisons else None,
+        notes=notes,
         level=f"{LEVEL:.0%}",
-        how_tested=how_tested(tables),
+        how_tested=how_tested(comparisons),
         how_claims_are_judged=HOW_TO_READ,
         seeds_note=wording.FINISHED_NOTE,
-        limits={limit.label: limit.meaning for table in tables for limit in table.limits},
-        glossary=_glossary(tables),
-        unplaced=unplaced(manifest, tables, exhibits),
-        sources=_sources(manifest.printed),
+        limits={limit.label: limit.meaning for comparison in comparisons for limit in comparison.limits},
+        glossary=_glossary(comparisons),
+        sources=list(dict.fromkeys(number.source for number in (*printed, *experiment.apart))),
     )
 
 
-def _chapter(table: Comparison, ledger: Ledger) -> Chapter:
-    kept = figures.predictions_of(table, ledger)
-    drawn = (curves(table), figures.reliability(table, kept), figures.entropies(table, kept))
-    silent = [method.label for method in table.methods if method.runs and method.label not in kept]
-    left_out = ""
-    if silent:
-        left_out = f"The predictions of {wording.listed(silent)} were not kept, so figures that need them leave them out."
-    present = tuple(figure for figure in drawn if figure is not None)
-    return Chapter(table, answer(table), present, gallery(table, kept, ledger, classes_of(table)), left_out)
+def _headline_metric(comparisons: Sequence[Comparison]) -> str:
+    if any("kl_to_truth" in comparison.columns for comparison in comparisons):
+        return "kl_to_truth"
+    return comparisons[0].primary
 
 
-def _glossary(tables: Sequence[Comparison]) -> list[str]:
-    shown = dict.fromkeys(name for table in tables for name in table.columns)
+def _glossary(comparisons: Sequence[Comparison]) -> list[str]:
+    shown = dict.fromkeys(name for comparison in comparisons for name in comparison.columns)
     return [name for name in (*shown, *(() if "smooth_ece" in shown else ("smooth_ece",))) if wording.about(name)]
-
-
-def _sources(printed: Sequence[Printed]) -> list[str]:
-    return list(dict.fromkeys(one.source for one in printed))

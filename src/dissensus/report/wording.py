@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, get_args
 
-from dissensus.experiments.description import Printed
+from dissensus.experiments.description import PaperNumber
 from dissensus.metrics import METRICS
 from dissensus.metrics import temperature as calibrate
 
@@ -155,7 +155,7 @@ def interval(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{fixed(low, 4)} to {fixed(high, 4)}"
 
 
-def paper_value(printed: Printed) -> str:
+def paper_value(printed: PaperNumber) -> str:
     """A number as its paper prints it, or its word: mean and sd with equally many decimals, a lone one without zeros."""
     if printed.words:
         return printed.words

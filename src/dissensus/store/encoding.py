@@ -9,6 +9,8 @@ from typing import Any
 
 from dissensus.errors import InputError
 
+MAPPING = "mapping"  # the name under which a mapping is written
+
 
 def encode(value: Any) -> Any:
     """A frozen dataclass as plain JSON: its name beside its fields.
@@ -22,6 +24,8 @@ def encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"name": name_of(type(value)), **fields}
+    if isinstance(value, Mapping):  # as pairs, so that their order is kept
+        return {"name": MAPPING, "entries": [[key, encode(part)] for key, part in value.items()]}
     if isinstance(value, (tuple, list)):
         return [encode(part) for part in value]
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -36,6 +40,8 @@ def decode(document: Any, members: Mapping[str, type]) -> Any:
     if not isinstance(document, dict):
         return document
     name = document["name"]
+    if name == MAPPING:
+        return {key: decode(part, members) for key, part in document["entries"]}
     if name not in members:
         raise InputError(f"{name!r} is not one of {', '.join(members)}", where="spec", state="")
     arguments = {key: decode(part, members) for key, part in document.items() if key != "name"}

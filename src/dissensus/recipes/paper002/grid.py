@@ -1,19 +1,24 @@
-"""The runs of 002: data, head, the ways to use votes, the grid of §3.3, and what every report says of them."""
+"""The runs of 002: data, head, the ways to use votes, the grid of §3.3, and what every report says about them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from dissensus.engine.measures import paired
-from dissensus.experiments.description import Analysis, Node, Panel, Training, Tuned
+from dissensus.engine.measures import Paired
+from dissensus.experiments.description import PaperNumber, ScoreTable
+from dissensus.experiments.plan import Measurement, Node, Training, Tuned, score_table, seeded
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority
 from dissensus.models import Mlp
-from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau, Schedule
+from dissensus.recipes.printed import attach
+from dissensus.training.optimisers import Adam
 from dissensus.training.recipe import Best, Recipe
+from dissensus.training.schedules import Constant, Plateau, Schedule
 from dissensus.training.splits import Holdout
+from dissensus.training.stopping import EarlyStopping
 
 SETS = {
     "ChaosNLI": ("chaosnli", "minilm"),
@@ -43,7 +48,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Size:
-    """The grid, and the seeds that its winner is trained anew on."""
+    """The grid, and the seeds that its winner is trained on again."""
 
     rates: tuple[float, ...]
     batches: tuple[int, ...]
@@ -69,7 +74,7 @@ HEADS = (
     "the paper's; the difference between rows is.",
     "Of a pair of sentences u and v the head sees [u, v, |u − v|, u ∘ v]. It is Linear(256)–GELU–Dropout(0.2)–Linear, on "
     "features as the encoder gives them. 002 states no width, no dropout rate and no encoding of pairs.",
-    "One fifth of the items judges, the same for all; a quarter of the others is for validation, drawn anew with each "
+    "One fifth of the items judges, the same for all; a quarter of the others is for validation, drawn again with each "
     "seed. The settings were chosen on seed 0, each method for itself, by its own validation loss; ties went to fewer "
     "epochs.",
 )
@@ -95,7 +100,7 @@ def tuned(dataset: str, method: str, size: Size) -> Tuned:
 
 @dataclass(frozen=True)
 class Runs:
-    """The finished runs of all methods on all data sets, as nodes of a plan."""
+    """The runs of all methods on all data sets, as nodes of a plan."""
 
     size: Size
     seeds: Seeds
@@ -105,28 +110,46 @@ class Runs:
         """Of a scale, on these seeds in place of its own."""
         return cls(SIZES[scale], seeds or SIZES[scale].seeds)
 
-    def rows(self, dataset: str, *methods: str) -> dict[str, Tuned]:
-        """The rows of a panel."""
-        return {method: tuned(dataset, method, self.size) for method in methods}
+    def of(self, dataset: str, method: str) -> dict[str, Node]:
+        """One run per seed, with the settings that the grid chose."""
+        return seeded(tuned(dataset, method, self.size), self.seeds)
 
-    def of(self, dataset: str, method: str) -> tuple[Training, ...]:
-        """A run a seed, with the settings that the grid chose."""
-        return tuple(Training(tuned(dataset, method, self.size), seed) for seed in self.seeds)
-
-    def each(self, dataset: str, *methods: str) -> dict[str, tuple[Node, ...]]:
-        """The same of several methods, in pairs of equal seed."""
+    def groups(self, dataset: str, *methods: str) -> dict[str, dict[str, Node]]:
+        """The runs of several methods."""
         return {method: self.of(dataset, method) for method in methods}
 
-    def longest(self, dataset: str, method: str) -> tuple[Training, ...]:
-        """Those of the grid with the most epochs: of every other setting one."""
-        found = tuned(dataset, method, self.size)
-        most = max(self.size.epochs)
-        return tuple(Training(one, found.grid_seed) for one in found.grid if one.epochs == most)
+    def longest(self, dataset: str, method: str) -> dict[str, Node]:
+        """Those of the grid with the most epochs: one of every other setting, named by its place in the grid."""
+        chosen = tuned(dataset, method, self.size)
+        candidates = [recipe for recipe in chosen.grid if recipe.epochs == max(self.size.epochs)]
+        return {str(index): Training(recipe, chosen.grid_seed) for index, recipe in enumerate(candidates)}
 
-    def soft_against_hard(self, dataset: str) -> Analysis:
+    def soft_against_hard(self, dataset: str) -> Measurement:
         """Tests and improvements."""
-        return Analysis(paired, (*self.of(dataset, "Soft"), *self.of(dataset, "Hard")))
+        return Measurement(Paired(), (*self.of(dataset, "Soft").values(), *self.of(dataset, "Hard").values()))
 
-    def panels(self, baseline: str, *methods: str) -> tuple[Panel, ...]:
-        """A panel a data set, judged at the best validation epoch."""
-        return tuple(Panel(name, self.rows(name, *methods), baseline, checkpoint="best") for name in SETS)
+    def score_tables(
+        self,
+        baseline: str,
+        methods: Iterable[str],
+        primary: str,
+        columns: tuple[str, ...],
+        numbers: tuple[PaperNumber, ...] = (),
+    ) -> tuple[tuple[ScoreTable[Node], ...], tuple[PaperNumber, ...]]:
+        """One table per data set, judged at the best validation epoch; and the printed numbers that have no cell there."""
+        tables = []
+        for name in SETS:
+            rows: Mapping[str, Recipe | Tuned] = {method: tuned(name, method, self.size) for method in methods}
+            table = score_table(
+                rows,
+                self.seeds,
+                key=name.lower(),
+                title=name,
+                baseline=baseline,
+                primary=primary,
+                columns=columns,
+                checkpoint="best",
+            )
+            table, numbers = attach(table, numbers, points={name: ""})
+            tables.append(table)
+        return tuple(tables), numbers

@@ -1,43 +1,15 @@
-"""002, figures 2, 4 and 5: what the heads say of single items, and how they were trained."""
+"""002, figures 2, 4 and 5: what the heads say about single items, and how they were trained."""
 
 from __future__ import annotations
 
-from dissensus.engine.measures import examples
-from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment
+from typing import Literal
+
+from dissensus.engine.measures import Examples
+from dissensus.experiments.description import BarChart, Claim, Curve, CurvePlot, Experiment
+from dissensus.experiments.plan import Measurement, Node
+from dissensus.experiments.values import EpochCurve, fact
 from dissensus.recipes.paper002.grid import HEADS, SETS, Runs, Seeds
-from dissensus.recipes.printed import printed
-
-
-def figure2(scale: str, seeds: Seeds | None = None) -> Experiment:
-    """The same answer, another doubt."""
-    runs = Runs.at(scale, seeds)
-    return Experiment(
-        name="002/figure2",
-        title="The same answer, another doubt",
-        question="Where both models name the people's favourite, do they agree with people on how sure to be?",
-        panels=(),
-        seeds=runs.seeds,
-        scale=scale,
-        notes=(*HEADS, "002 does not say of which data set its example is, nor how it was chosen."),
-        printed=printed("002", "figure2"),
-        exhibits=(_shown_items(runs, "An ordinary item on which all agree", "agreeing", 1, AGREEING),),
-    )
-
-
-def figure5(scale: str, seeds: Seeds | None = None) -> Experiment:
-    """The most disputed items."""
-    runs = Runs.at(scale, seeds)
-    return Experiment(
-        name="002/figure5",
-        title="The most disputed items",
-        question="Where people differ most, what do models say that were trained on all votes, or on the majority?",
-        panels=(),
-        seeds=runs.seeds,
-        scale=scale,
-        notes=HEADS,
-        exhibits=(_shown_items(runs, "Most disputed", "disputed", 2, DISPUTED),),
-    )
-
+from dissensus.recipes.printed import printed_numbers
 
 AGREEING = (
     "Among the evaluation items with a single winner that both models name: the one with the median of KL(Hard) − "
@@ -49,36 +21,65 @@ DISPUTED = (
 )
 
 
-def _shown_items(runs: Runs, title: str, rule: str, items: int, note: str) -> Exhibit:
-    options = (("names", ("Soft", "Hard")), ("rule", rule), ("items", items))
+def figure2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
+    """The same answer, another doubt."""
+    return Experiment(
+        name="002/figure2",
+        title="The same answer, another doubt",
+        question="Where both models name the people's favourite, do they agree with people on how sure to be?",
+        scale=scale,
+        notes=(*HEADS, "002 does not say from which data set its example is, nor how it was chosen."),
+        exhibits=(_items(Runs.at(scale, seeds), "An ordinary item on which all agree", "agreeing", 1, AGREEING),),
+        apart=printed_numbers("002", "figure2"),
+    )
+
+
+def figure5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
+    """The most disputed items."""
+    return Experiment(
+        name="002/figure5",
+        title="The most disputed items",
+        question="Where people differ most, what do models say that were trained on all votes, or on the majority?",
+        scale=scale,
+        notes=HEADS,
+        exhibits=(_items(Runs.at(scale, seeds), "Most disputed", "disputed", 2, DISPUTED),),
+    )
+
+
+def _items(runs: Runs, title: str, rule: Literal["agreeing", "disputed"], items: int, note: str) -> BarChart[Node]:
+    measure = Examples(names=("Soft", "Hard"), rule=rule, items=items)
+    seed = str(runs.seeds[0])
     cells = {
-        name: {"": (Analysis(examples, (runs.of(name, "Soft")[0], runs.of(name, "Hard")[0]), options),)} for name in SETS
+        name: {"": {seed: Measurement(measure, (runs.of(name, "Soft")[seed], runs.of(name, "Hard")[seed]))}}
+        for name in SETS
     }
-    return Exhibit(title, "bars", cells, ("facts.examples",), note=note)
+    return BarChart(key=rule, title=title, cells=cells, items=fact("examples"), note=note)
 
 
-def figure4(scale: str, seeds: Seeds | None = None) -> Experiment:
+def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Curves, and who overfits first."""
     runs = Runs.at(scale, seeds)
     parts = {"train": "training", "validation": "validation", "evaluation": "evaluation"}
-    measures = {"loss": "own loss", "accuracy": "accuracy", "kl": "KL to votes"}
-    columns = {f"{m}_on_{p}": f"{words}, {on} items" for m, words in measures.items() for p, on in parts.items()}
+    kinds = {"loss": "own loss", "accuracy": "accuracy", "kl": "KL to votes"}
+    curves = {
+        f"{words}, {items} items": Curve(EpochCurve(f"{kind}_on_{part}"))
+        for kind, words in kinds.items()
+        for part, items in parts.items()
+    }
+    best_epoch = (fact("best_epoch"),)
     return Experiment(
         name="002/figure4",
         title="Can soft labels be trained on for longer?",
         question="When does the validation loss stop falling, with soft and with hard labels?",
-        panels=(),
-        seeds=runs.seeds,
         scale=scale,
         notes=HEADS,
         exhibits=tuple(
-            Exhibit(
-                name,
-                "curves",
-                {method: {"": runs.of(name, method)} for method in ("Soft", "Hard")},
-                tuple(path for column in columns for path in ("", f"curve.{column}")),
-                tuple(columns.values()),
-                ("epoch", ""),
+            CurvePlot(
+                key=name.lower(),
+                title=name,
+                cells={method: {"": runs.of(name, method)} for method in ("Soft", "Hard")},
+                curves=curves,
+                axes=("epoch", ""),
                 note="Mean and sd over seeds, each method with its own settings, as far as every seed went. "
                 "The own loss is the cross-entropy to what the method was trained on, so its level differs by method.",
             )
@@ -91,16 +92,16 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment:
                 Claim(
                     f"{name}: with the settings chosen for each, validation is best at a later epoch with soft labels.",
                     "lower",
-                    runs.each(name, "Hard", "Soft"),
-                    ("facts.best_epoch",),
+                    runs.groups(name, "Hard", "Soft"),
+                    best_epoch,
                     source="002, §4.1",
                 ),
                 Claim(
-                    f"{name}: with equal settings, validation is best at a later epoch with soft labels (one pair a "
-                    f"setting of {max(runs.size.epochs)} epochs, all of one seed).",
+                    f"{name}: with equal settings, validation is best at a later epoch with soft labels (one pair per "
+                    f"setting of {max(runs.size.epochs)} epochs, all with one seed).",
                     "lower",
                     {method: runs.longest(name, method) for method in ("Hard", "Soft")},
-                    ("facts.best_epoch",),
+                    best_epoch,
                     source="002, §4.1",
                 ),
             )

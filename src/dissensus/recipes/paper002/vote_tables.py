@@ -2,62 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from dissensus.engine.measures import vote_statistics
-from dissensus.experiments.description import Analysis, Dataset, Exhibit, Experiment
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import VoteStatistics
+from dissensus.experiments.description import BarChart, Cells, Curve, CurvePlot, Experiment, PaperNumber, ValueTable
+from dissensus.experiments.plan import Measurement, Node
+from dissensus.experiments.values import Measured, fact
 from dissensus.recipes.paper002.grid import SETS, Seeds
-from dissensus.recipes.printed import printed
+from dissensus.recipes.printed import attach, printed_numbers
+
+COLUMNS = {
+    "classes": Measured("classes"),
+    "items": Measured("items"),
+    "votes per item": Measured("votes_per_item"),
+    "mean normalised entropy": Measured("normalised_entropy"),
+    "its sd over items": Measured("normalised_entropy_sd"),
+    "unanimous": Measured("unanimous"),
+    "tied": Measured("tied"),
+}
 
 
-def table1(scale: str, seeds: Seeds | None = None) -> Experiment:  # noqa: ARG001 - nothing is trained
+def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa: ARG001 - nothing is trained
     """Sizes and disagreement of the three data sets."""
-    title = "Data sets"
-    beside = []
-    for one in printed("002", "table1"):
-        beside.append(replace(one, panel=title, sd=None))
-        if one.sd is not None:
-            beside.append(replace(one, panel=title, column=f"{one.column}_sd", mean=one.sd, sd=None))
-    names = ("classes", "items", "votes an item", "mean normalised entropy", "its sd over items", "unanimous", "tied")
-    columns = ("classes", "items", "votes_an_item", "normalised_entropy", "normalised_entropy_sd", "unanimous", "tied")
+    table = ValueTable(
+        key="data-sets",
+        title="Data sets",
+        cells=_statistics(),
+        columns=COLUMNS,
+        note="Entropies are over the logarithm of the number of classes. Unanimous and tied (no single winner) are shares "
+        "of the items.",
+    )
+    table, apart = attach(table, _sd_apart(printed_numbers("002", "table1")))
     return Experiment(
         name="002/table1",
         title="How far do people disagree?",
-        question="Three data sets with many votes an item: how many, and how far from each other?",
-        panels=(),
-        seeds=(),
+        question="Three data sets with many votes per item: how many, and how far from each other?",
         scale=scale,
         notes=("002 says 3,700 texts of POPQUORN; the published ratings have 3,718, and all of them are used here.",),
-        printed=tuple(beside),
-        exhibits=(
-            Exhibit(
-                title,
-                "table",
-                {name: {"votes": (_statistics(name),)} for name in SETS},
-                columns,
-                names,
-                note="Entropies are over the logarithm of the number of classes. Unanimous and tied (no single winner) "
-                "are shares of the items.",
-            ),
-        ),
+        exhibits=(table,),
+        apart=apart,
     )
 
 
-def figure1(scale: str, seeds: Seeds | None = None) -> Experiment:  # noqa: ARG001
+def _sd_apart(numbers: Iterable[PaperNumber]) -> Iterator[PaperNumber]:
+    """An sd over items is a number of its own here."""
+    for number in numbers:
+        yield replace(number, sd=None)
+        if number.sd is not None:
+            yield replace(number, column=f"{number.column}_sd", mean=number.sd, sd=None)
+
+
+def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa: ARG001
     """A near-consensus and a disputed item."""
     return Experiment(
         name="002/figure1",
         title="From near consensus to dispute",
         question="Does disagreement differ from item to item?",
-        panels=(),
-        seeds=(),
         scale=scale,
         exhibits=(
-            Exhibit(
-                "Two items of each data set",
-                "bars",
-                {name: {"votes": (_statistics(name),)} for name in SETS},
-                ("facts.examples",),
+            BarChart(
+                key="items",
+                title="Two items of each data set",
+                cells=_statistics(),
+                items=fact("examples"),
                 note="The item with the lowest vote entropy above 0, and the one with the highest; ties by row. Bars are "
                 "shares of the votes.",
             ),
@@ -65,29 +74,28 @@ def figure1(scale: str, seeds: Seeds | None = None) -> Experiment:  # noqa: ARG0
     )
 
 
-def figure3(scale: str, seeds: Seeds | None = None) -> Experiment:  # noqa: ARG001
+def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa: ARG001
     """Entropy distributions."""
     return Experiment(
         name="002/figure3",
         title="How is disagreement spread over the items?",
         question="What share of the items has which vote entropy?",
-        panels=(),
-        seeds=(),
         scale=scale,
         exhibits=(
-            Exhibit(
-                "Entropy of the votes",
-                "curves",
-                {name: {"votes": (_statistics(name),)} for name in SETS},
-                ("facts.entropies.x", "facts.entropies.y"),
-                ("share of the items",),
-                ("normalised entropy", ""),
+            CurvePlot(
+                key="entropies",
+                title="Entropy of the votes",
+                cells=_statistics(),
+                curves={"share of the items": Curve(fact("entropies", "y"), fact("entropies", "x"))},
+                axes=("normalised entropy", ""),
                 note="Twenty bins of equal width from 0 to 1; entropy over the logarithm of the number of classes. "
-                "With some seven votes an item, few entropies are possible: hence the peaks of POPQUORN.",
+                "With about seven votes per item, few entropies are possible: hence the peaks of POPQUORN.",
             ),
         ),
     )
 
 
-def _statistics(dataset: str) -> Analysis:
-    return Analysis(vote_statistics, Dataset(SETS[dataset][0]))
+def _statistics() -> Cells[Node]:
+    return {
+        name: {"": {"votes": Measurement(VoteStatistics(DataRef(dataset)))}} for name, (dataset, _) in SETS.items()
+    }

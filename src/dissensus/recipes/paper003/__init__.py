@@ -1,20 +1,29 @@
-"""003: same target, different basins. One recipe a table or figure; they share their runs by hash."""
+"""003: same target, different basins. One recipe per table or figure; they share their runs by hash."""
 
-from dissensus.recipes.paper003 import all_votes, basins, few_votes, outside
-from dissensus.recipes.paper003 import similar_features as features
+from dissensus.recipes.paper003 import all_votes, basins, few_votes, outside, similar_features
 from dissensus.recipes.paper003.quality import quality
 
-_MODULES = {
-    few_votes: ("table1", "figure1", "figure2", "figure4", "figure5", "figure6"),
-    all_votes: ("table2", "table3", "table5", "figure3", "figure8", "figure10"),
-    basins: ("table4", "table6", "figure7", "figure11"),
-    features: ("figure9", "figure12"),
-    outside: ("table7", "table8", "table9"),
-}
-_FOUND = {name: getattr(module, name) for module, names in _MODULES.items() for name in names}
-
 PAPER003 = {
-    **{f"003/table{number}": _FOUND[f"table{number}"] for number in range(1, 10)},
-    **{f"003/figure{number}": _FOUND[f"figure{number}"] for number in range(1, 13)},
+    "003/table1": few_votes.table1,
+    "003/table2": all_votes.table2,
+    "003/table3": all_votes.table3,
+    "003/table4": basins.table4,
+    "003/table5": all_votes.table5,
+    "003/table6": basins.table6,
+    "003/table7": outside.table7,
+    "003/table8": outside.table8,
+    "003/table9": outside.table9,
+    "003/figure1": few_votes.figure1,
+    "003/figure2": few_votes.figure2,
+    "003/figure3": all_votes.figure3,
+    "003/figure4": few_votes.figure4,
+    "003/figure5": few_votes.figure5,
+    "003/figure6": few_votes.figure6,
+    "003/figure7": basins.figure7,
+    "003/figure8": all_votes.figure8,
+    "003/figure9": similar_features.figure9,
+    "003/figure10": all_votes.figure10,
+    "003/figure11": basins.figure11,
+    "003/figure12": similar_features.figure12,
     "003/quality": quality,
 }

@@ -2,220 +2,219 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dissensus.engine.measures import GradientVariance, Hessian
+from dissensus.experiments.description import Claim, Curve, CurvePlot, Experiment, ValueTable
+from dissensus.experiments.plan import Node, measured, seeded
+from dissensus.experiments.values import Measured, fact
+from dissensus.recipes.paper003.few_votes import NOT_ASKED
+from dissensus.recipes.paper003.settings import FAMILY, HIGH, Scale, Seeds, at
+from dissensus.recipes.printed import attach, printed_numbers
 
-from dissensus.engine.measures.basins_geometry import barrier, gradient_variance, hessian
-from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Training
-from dissensus.recipes.paper003.settings import (
-    FAMILY,
-    HIGH,
-    Scale,
-    Seeds,
-    at,
-    nodes,
-    of_exhibits,
-    printed,
-)
-
-HESSIAN = ("lambda_max_full", "trace_full", "lambda_max_high", "trace_high")
-HESSIAN_NAMES = ("λ max", "trace", "λ max, high disagreement", "trace, high disagreement")
+SHARPNESS = {
+    "λ max": Measured("lambda_max_full"),
+    "trace": Measured("trace_full"),
+    "λ max, high disagreement": Measured("lambda_max_high"),
+    "trace, high disagreement": Measured("trace_high"),
+}
 
 
-def _sharpness_notes(run: Scale) -> tuple[str, ...]:
+def _sharpness_notes(measure: Hessian) -> tuple[str, ...]:
     """What is measured on fewer items, or less exactly, than in the paper."""
-    asked = dict(run.hessian)
-    if not asked:
+    usual = Hessian()
+    if measure == usual:
         return ()
-    said = f"Sharpness is measured on at most {asked['items']} items, drawn by seed, in place of all"
-    if "eigenvalues" in asked:
-        said += "; the largest eigenvalue by Lanczos, in place of power iteration"
-    if "trace_tolerance" in asked:
-        said += f"; traces to a standard error of {asked['trace_tolerance']:.0%} of their own, or {asked['most_probes']} "
-        said += "probes, in place of 2%: that error is inside their ±"
-    return (f"{said}.",)
+    note = f"Sharpness is measured on at most {measure.items} items, drawn by seed, in place of all"
+    if measure.eigenvalues != usual.eigenvalues:
+        note += "; the largest eigenvalue by Lanczos, in place of power iteration"
+    if measure.trace_tolerance != usual.trace_tolerance:
+        note += f"; traces to a standard error of {measure.trace_tolerance:.0%} of their own, or {measure.most_probes} "
+        note += "probes, in place of 2%: that error is inside their ±"
+    return (f"{note}.",)
 
 
-def _sharpness(run: Scale, method: str) -> tuple[Analysis, ...]:
+def _sharpness(run: Scale, method: str) -> dict[str, Node]:
     seeds = tuple(seed for seed in run.geometry if seed in run.seeds(method))
-    return tuple(Analysis(hessian, node, run.hessian) for node in run.runs(method, seeds))
+    return measured(run.hessian, run.runs(method, seeds))
 
 
-def table4(scale: str, seeds: Seeds | None = None) -> Experiment:
+def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Sharpness."""
     run = at(scale, seeds)
-    titles = {"Main comparison": "Main comparison", "Hard-delivery family": "Hard-delivery family"}
-    of = {method: _sharpness(run, method) for method in (*FAMILY, "Shuffled SLS")}
+    sharpness = {method: _sharpness(run, method) for method in (*FAMILY, "Shuffled SLS")}
     rows = {
         "Main comparison": ("Soft", "SLS"),
         "Hard-delivery family": ("SLS", "Deterministic", "Multipass", "Shuffled SLS"),
     }
-    exhibits = tuple(
-        Exhibit(
-            title,
-            "table",
-            {method: {"": of[method]} for method in rows[part]},
-            HESSIAN,
-            HESSIAN_NAMES,
-            baseline=rows[part][0],
+    tables, apart = [], printed_numbers("003", "table4")
+    for part, labels in rows.items():
+        table: ValueTable[Node] = ValueTable(
+            key=part.split()[0].lower(),
+            title=part,
+            cells={method: {"": sharpness[method]} for method in labels},
+            columns=SHARPNESS,
+            baseline=labels[0],
             note="Largest eigenvalue and trace of the Hessian of soft NLL to the full votes on evaluation items, at "
             f"the best epoch; batch norm frozen, without weight decay. {HIGH}",
         )
-        for part, title in titles.items()
-    )
+        table, apart = attach(table, apart, points={part: ""})
+        tables.append(table)
     claims = tuple(
         Claim(
             f"(d) {name} is lower for {method} than for Soft.",
             "lower",
-            {method: of[method], "Soft": of["Soft"]},
-            (value,),
+            {method: sharpness[method], "Soft": sharpness["Soft"]},
+            (Measured(value),),
             source="003, §5.3",
         )
         for method in ("SLS", "Multipass")
-        for value, name in zip(HESSIAN[:2], ("The largest eigenvalue", "The trace"), strict=True)
+        for value, name in (("lambda_max_full", "The largest eigenvalue"), ("trace_full", "The trace"))
     )
-    return of_exhibits(
-        "table4",
-        run,
-        scale,
-        "How sharp are the minima?",
-        "Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
-        exhibits,
-        run.geometry,
-        claims,
-        printed("table4", titles),
-        _sharpness_notes(run),
+    return Experiment(
+        name="003/table4",
+        title="How sharp are the minima?",
+        question="Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
+        scale=scale,
+        notes=(*run.notes, *_sharpness_notes(run.hessian)),
+        exhibits=tuple(tables),
+        claims=claims,
+        apart=apart,
     )
 
 
-def table6(scale: str, seeds: Seeds | None = None) -> Experiment:
+def table6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Sharpness with few votes."""
     run = at(scale, seeds)
-    title = "Sharpness with K votes"
     geometry = tuple(seed for seed in run.geometry if seed in run.few)
+    swept = run.votes if scale != "laptop" else run.votes[:1]
     cells = {
         method: {
-            f"K = {votes}": tuple(
-                Analysis(hessian, node, run.hessian) for node in nodes(run.sparse(method, votes), geometry)
-            )
-            for votes in (run.votes if scale != "laptop" else run.votes[:1])
+            f"K = {votes}": measured(run.hessian, seeded(run.sparse(method, votes), geometry)) for votes in swept
         }
         for method in ("SLS", "Soft")
     }
-    points = list(next(iter(cells.values())))
-    places = {point: title if len(points) == 1 else f"{title} / {point}" for point in points}
-    values = ("lambda_max_full", "lambda_max_high")
-    names = ("λ max", "λ max, high disagreement")
-    exhibit = Exhibit(title, "table", cells, values, names, baseline="Soft", note=HIGH)
+    table: ValueTable[Node] = ValueTable(
+        key="sharpness",
+        title="Sharpness with K votes",
+        cells=cells,
+        columns={name: SHARPNESS[name] for name in ("λ max", "λ max, high disagreement")},
+        baseline="Soft",
+        note=HIGH,
+    )
+    points = [f"K = {votes}" for votes in swept]
+    table, apart = attach(table, printed_numbers("003", "table6"), points={point: point for point in points})
     claims = tuple(
         Claim(
             f"(d) At {point} the largest eigenvalue is lower for SLS than for Soft.",
             "lower",
             {method: cells[method][point] for method in ("SLS", "Soft")},
-            (values[0],),
+            (Measured("lambda_max_full"),),
             source="003, A.3",
         )
         for point in points
     )
-    return of_exhibits(
-        "table6",
-        run,
-        scale,
-        "How sharp are the minima with few votes?",
-        "Does the difference in sharpness stay when training sees K votes an item?",
-        (exhibit,),
-        geometry,
-        claims,
-        printed("table6", places),
-        _sharpness_notes(run),
+    return Experiment(
+        name="003/table6",
+        title="How sharp are the minima with few votes?",
+        question="Does the difference in sharpness stay when training sees K votes per item?",
+        scale=scale,
+        notes=(*run.notes, *_sharpness_notes(run.hessian)),
+        exhibits=(table,),
+        claims=claims,
+        apart=apart,
     )
 
 
-def figure7(scale: str, seeds: Seeds | None = None) -> Experiment:
+def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Label noise in the last layer."""
     run = at(scale, seeds)
-    measured = {
-        method: {"": tuple(Analysis(gradient_variance, node) for node in run.runs(method))} for method in ("SLS", "Soft")
-    }
-    table = Exhibit(
-        "Spearman correlation with vote entropy",
-        "table",
-        measured,
-        ("spearman_trained", "spearman_untrained", "spearman_labels_alone", "sampled_over_closed_form"),
-        names=("trained network", "untrained network", "1 − ‖p‖² alone", "sampled / closed form"),
+    noise = {method: measured(GradientVariance(), run.runs(method)) for method in ("SLS", "Soft")}
+    table: ValueTable[Node] = ValueTable(
+        key="correlations",
+        title="Spearman correlation with vote entropy",
+        cells={method: {"": runs} for method, runs in noise.items()},
+        columns={
+            "trained network": Measured("spearman_trained"),
+            "untrained network": Measured("spearman_untrained"),
+            "1 − ‖p‖² alone": Measured("spearman_labels_alone"),
+            "sampled / closed form": Measured("sampled_over_closed_form"),
+        },
         note="An item's gradient variance in the last layer is (1 − ‖p‖²) times a factor of its features (1 + ‖h‖² with "
         "a bias; ‖h‖² times the squared scale of the logits in speedy): the first factor alone grows with vote entropy, "
         "so the correlation is nearly a tautology. The untrained network and the factor alone show how much of it needs "
         "no training.",
     )
-    curve = Exhibit(
-        "Gradient variance by vote entropy",
-        "curves",
-        {"SLS": measured["SLS"]},
-        ("facts.bins.trained.x", "facts.bins.trained.y", "facts.bins.untrained.x", "facts.bins.untrained.y"),
-        names=("trained network", "untrained network"),
+    table, apart = attach(
+        table,
+        printed_numbers("003", "figure7"),
+        columns={
+            "spearman_trained_min": ("spearman_trained", "lowest"),
+            "spearman_trained_max": ("spearman_trained", "highest"),
+        },
+    )
+    curve: CurvePlot[Node] = CurvePlot(
+        key="variance",
+        title="Gradient variance by vote entropy",
+        cells={"SLS": {"": noise["SLS"]}},
+        curves={
+            "trained network": Curve(fact("bins", "trained", "y"), fact("bins", "trained", "x")),
+            "untrained network": Curve(fact("bins", "untrained", "y"), fact("bins", "untrained", "x")),
+        },
         axes=("vote entropy, nats", "variance"),
     )
-    claim = Claim(
+    claim: Claim[Node] = Claim(
         "(e) The Spearman correlation of gradient variance and vote entropy is above 0.9.",
         "above",
-        {"SLS": measured["SLS"][""]},
-        ("spearman_trained",),
+        {"SLS": noise["SLS"]},
+        (Measured("spearman_trained"),),
         threshold=0.9,
         source="003, §5.3",
     )
-    return of_exhibits(
-        "figure7",
-        run,
-        scale,
-        "Where is the label noise?",
-        "Does drawing labels put more noise into the gradient of items that people disagree on?",
-        (curve, table),
-        run.main,
-        (claim,),
-        printed(
-            "figure7",
-            {"": "Spearman correlation with vote entropy"},
-            {
-                "spearman_trained_min": "spearman_trained:lowest",
-                "spearman_trained_max": "spearman_trained:highest",
-            },
-        ),
+    return Experiment(
+        name="003/figure7",
+        title="Where is the label noise?",
+        question="Does drawing labels put more noise into the gradient of items that people disagree on?",
+        scale=scale,
+        notes=run.notes,
+        exhibits=(curve, table),
+        claims=(claim,),
+        apart=apart,
     )
 
 
-POLICIES = {"barrier_interpolated": "interpolated", "barrier_reestimated": "measured anew"}
+POLICIES = {"barrier_interpolated": "interpolated", "barrier_reestimated": "measured again"}
 
 
-def figure11(scale: str, seeds: Seeds | None = None) -> Experiment:
+def figure11(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """The barrier between two solutions."""
     run = at(scale, seeds)
-    related = {
-        other: tuple(
-            Analysis(barrier, (Training(run.own["SLS"], seed), Training(run.own[other], seed)), run.barrier)
-            for seed in run.geometry
-        )
-        for other in ("Soft", "Multipass")
-    }
     to_soft, control = "SLS to Soft", "SLS to Multipass"
-    cells = {to_soft: {"": related["Soft"]}, control: {"": related["Multipass"]}}
-    line = Exhibit(
-        "Soft NLL on the line from SLS to another solution",
-        "curves",
-        cells,
-        ("facts.x", "facts.interpolated", "facts.x", "facts.reestimated"),
-        names=("batch-norm statistics interpolated", "batch-norm statistics measured anew"),
+    barriers = {
+        label: measured(run.barrier, run.runs("SLS", run.geometry), run.runs(other, run.geometry))
+        for label, other in ((to_soft, "Soft"), (control, "Multipass"))
+    }
+    cells = {label: {"": runs} for label, runs in barriers.items()}
+    line: CurvePlot[Node] = CurvePlot(
+        key="line",
+        title="Soft NLL on the line from SLS to another solution",
+        cells=cells,
+        curves={
+            "batch-norm statistics interpolated": Curve(fact("interpolated"), fact("x")),
+            "batch-norm statistics measured again": Curve(fact("reestimated"), fact("x")),
+        },
         axes=("share of the other end", "nats"),
     )
-    height = Exhibit(
-        "Height of the barrier",
-        "table",
-        cells,
-        tuple(POLICIES),
-        names=tuple(f"statistics {words}" for words in POLICIES.values()),
+    height: ValueTable[Node] = ValueTable(
+        key="height",
+        title="Height of the barrier",
+        cells=cells,
+        columns={f"statistics {words}": Measured(policy) for policy, words in POLICIES.items()},
         note="The largest excess over the straight line between the losses of the two ends, 21 points, soft NLL on "
         "evaluation items; never below 0, so the claims ask for more than 0.1. The paper does not say what it does with "
         "batch-norm statistics, so both are shown. The control, which the paper does not have, is between two hard "
         "deliveries: a barrier there as well is no sign of what soft labels do.",
+    )
+    height, apart = attach(
+        height, printed_numbers("003", "figure11"), rows={"SLS": to_soft}, columns={"barrier": "barrier_interpolated"}
     )
     claims = tuple(
         claim
@@ -225,8 +224,8 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment:
                 "SLS and Soft end in different basins: the barrier between them is above 0.1 nats, batch-norm statistics "
                 f"{words}.",
                 "above",
-                {to_soft: related["Soft"]},
-                (policy,),
+                {to_soft: barriers[to_soft]},
+                (Measured(policy),),
                 threshold=0.1,
                 source="003, A.4",
             ),
@@ -234,22 +233,20 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment:
                 "The barrier is a sign of soft labels: it is lower between two hard deliveries, batch-norm statistics "
                 f"{words}.",
                 "lower",
-                {control: related["Multipass"], to_soft: related["Soft"]},
-                (policy,),
-                source="a question that 003 does not ask",
+                {control: barriers[control], to_soft: barriers[to_soft]},
+                (Measured(policy),),
+                source=NOT_ASKED,
             ),
         )
     )
-    beside = printed("figure11", {"": "Height of the barrier"}, {"barrier": "barrier_interpolated"})
-    return of_exhibits(
-        "figure11",
-        run,
-        scale,
-        "Is there a barrier between the solutions?",
-        "Start from the same weights, deliver the same target in two ways: is the straight line between the results "
-        "smooth?",
-        (line, height),
-        run.geometry,
-        claims,
-        beside=tuple(replace(one, row=to_soft) for one in beside),
+    return Experiment(
+        name="003/figure11",
+        title="Is there a barrier between the solutions?",
+        question="Start from the same weights, deliver the same target in two ways: is the straight line between the "
+        "results smooth?",
+        scale=scale,
+        notes=run.notes,
+        exhibits=(line, height),
+        claims=claims,
+        apart=apart,
     )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dissensus import stats
-from dissensus.engine.measures.out_of_distribution import out_of_distribution
-from dissensus.experiments.description import Analysis, Claim, Dataset, Exhibit, Experiment
-from dissensus.probes.detectors import DETECTORS
-from dissensus.recipes.paper003.settings import (
-    FAMILY,
-    Seeds,
-    at,
-    of_exhibits,
-    printed,
-)
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import OutOfDistribution
+from dissensus.experiments.description import Claim, Experiment, ValueTable
+from dissensus.experiments.plan import Node, measured
+from dissensus.experiments.values import Measured
+from dissensus.recipes.paper003.settings import FAMILY, Seeds, at
+from dissensus.recipes.printed import attach, printed_numbers
 
 NAMES = {"svhn": "SVHN", "cifar100": "CIFAR-100"}
 OTHERS = ("Majority", "Label smoothing", "Mixup")
-AUROC = tuple(f"auroc_{detector}" for detector in DETECTORS)
-DETECTOR_NAMES = ("Energy", "MSP", "ODIN", "entropy", "margin", "KNN")
+DETECTORS = {
+    "Energy": Measured("auroc_energy"),
+    "MSP": Measured("auroc_msp"),
+    "ODIN": Measured("auroc_odin"),
+    "entropy": Measured("auroc_predictive_entropy"),
+    "margin": Measured("auroc_margin"),
+    "KNN": Measured("auroc_knn"),
+}
 
 
 def _outside(
@@ -29,61 +32,69 @@ def _outside(
     seeds: Seeds | None,
     apart: tuple[str, ...],
     alternative: stats.Alternative = "two-sided",
-) -> Experiment:
+) -> Experiment[Node]:
     """`labels` are the paper's rows; those `apart` are not in its family of tests."""
     run = at(scale, seeds)
-    cells = {
-        method: {
-            "": tuple(Analysis(out_of_distribution, node, run.outside, data=Dataset(data)) for node in run.runs(method))
-        }
-        for method in (*labels, *apart)
-    }
-    hard = "Multipass" if number == 9 else "SLS"  # SLS against Soft on CIFAR-100 is Table 8
-    beside = printed(f"table{number}", {"": title}, {f"p_wilcoxon_{value}": f"{value}:p" for value in AUROC})
-    means = {(one.row, one.column): one.mean for one in beside}
+    measure = OutOfDistribution(DataRef(data), items=run.outside.items, neighbour=run.outside.neighbour)
+    runs = {method: measured(measure, run.runs(method)) for method in (*labels, *apart)}
     note = "AUROC of the evaluation items against these images, at the last epoch; no detector is tuned."
-    ours = {method: cells[method] for method in labels}
-    others = {method: cells[method] for method in ("Soft", *apart)}
-    exhibits = (
-        Exhibit(title, "table", ours, AUROC, DETECTOR_NAMES, baseline="Soft", alternative=alternative, note=note),
-        Exhibit("Not in the paper's table", "table", others, AUROC, DETECTOR_NAMES, baseline="Soft", note=note),
+    table: ValueTable[Node] = ValueTable(
+        key="auroc",
+        title=title,
+        cells={method: {"": runs[method]} for method in labels},
+        columns=DETECTORS,
+        baseline="Soft",
+        alternative=alternative,
+        note=note,
     )
+    p_values = {f"p_wilcoxon_{value.name}": (value.name, "p") for value in DETECTORS.values()}
+    numbers = printed_numbers("003", f"table{number}")
+    table, unplaced = attach(table, numbers, columns=p_values)  # type: ignore[arg-type]
+    others: ValueTable[Node] = ValueTable(
+        key="others",
+        title="Not in the paper's table",
+        cells={method: {"": runs[method]} for method in ("Soft", *apart)},
+        columns=DETECTORS,
+        baseline="Soft",
+        note=note,
+    )
+    hard = "Multipass" if number == 9 else "SLS"  # SLS against Soft on CIFAR-100 is Table 8
+    means = {(printed.row, printed.column): printed.mean for printed in numbers}
     claims = tuple(
         Claim(
             f"{hard} notices images of {NAMES[data]} better than Soft, by {name}.",
             "lower",
-            {method: cells[method][""] for method in ("Soft", hard)},
+            {method: runs[method] for method in ("Soft", hard)},
             (value,),
             source=f"003, Table {number}",
         )
-        for value, name in zip(AUROC, DETECTOR_NAMES, strict=True)
-        if means.get((hard, value), 0.0) > means.get(("Soft", value), 0.0)  # what the paper's numbers say
+        for name, value in DETECTORS.items()
+        if means.get((hard, value.name), 0.0) > means.get(("Soft", value.name), 0.0)  # what the paper's numbers say
     )
-    return of_exhibits(
-        f"table{number}",
-        run,
-        scale,
-        title,
-        "Does the delivery of labels change how well a network notices images that it was not made for?",
-        exhibits,
-        run.main,
-        claims,
-        beside,
+    return Experiment(
+        name=f"003/table{number}",
+        title=title,
+        question="Does the delivery of labels change how well a network notices images that it was not made for?",
+        scale=scale,
+        notes=run.notes,
+        exhibits=(table, others),
+        claims=claims,
+        apart=unplaced,
     )
 
 
-def table7(scale: str, seeds: Seeds | None = None) -> Experiment:
+def table7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Far from the training images."""
     return _outside(7, "Out of distribution: SVHN", "svhn", FAMILY, scale, seeds, ("Shuffled SLS", *OTHERS))
 
 
-def table8(scale: str, seeds: Seeds | None = None) -> Experiment:
+def table8(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Near the training images; tested one-sided, as the p that are printed must have been."""
     title = "Out of distribution: CIFAR-100"
     return _outside(8, title, "cifar100", ("SLS", "Soft"), scale, seeds, OTHERS, "greater")
 
 
-def table9(scale: str, seeds: Seeds | None = None) -> Experiment:
+def table9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Near the training images, the family."""
     title = "Out of distribution: CIFAR-100, hard-delivery family"
     return _outside(9, title, "cifar100", FAMILY, scale, seeds, ("Shuffled SLS",))

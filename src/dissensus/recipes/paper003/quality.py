@@ -4,46 +4,56 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.engine.measures import evaluation
-from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel
-from dissensus.recipes import speedy_settings as speedy
-from dissensus.recipes.paper003.settings import AS_PRINTED, SMOKE, Seeds, nodes, printed
+from dissensus.engine.measures import Evaluation
+from dissensus.experiments.description import Claim, Experiment, ValueTable
+from dissensus.experiments.plan import Node, measured, score_table, seeded
+from dissensus.experiments.values import Score, fact
+from dissensus.recipes import speedy_settings
+from dissensus.recipes.paper003.settings import AS_PRINTED, COLUMNS, SMOKE, Seeds
+from dissensus.recipes.printed import attach, printed_numbers
 
-TITLE = "speedy with soft labels"
 QUALITY = "Quality setting"
 
 
-def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
+def quality(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Soft labels with the two settings of speedy."""
     if scale == "smoke":
         rows = {QUALITY: replace(SMOKE, epochs=3), "Laptop setting": SMOKE}
     else:
-        settings = {QUALITY: speedy.QUALITY, "Laptop setting": speedy.LAPTOP}
+        settings = {QUALITY: speedy_settings.QUALITY, "Laptop setting": speedy_settings.LAPTOP}
         rows = {label: replace(recipe, best=AS_PRINTED) for label, recipe in settings.items()}
-    chosen = seeds or ((0, 1) if scale == "smoke" else (0, 1, 2))
-    runs = {label: nodes(recipe, chosen) for label, recipe in rows.items()}
-    flipped = Exhibit(
-        "With a test-time flip",
-        "table",
-        {label: {"": tuple(Analysis(evaluation, n, (("flip", True),)) for n in of)} for label, of in runs.items()},
-        ("last.raw.soft_nll", "last.raw.accuracy"),
+    used = seeds or ((0, 1) if scale == "smoke" else (0, 1, 2))
+    runs = {label: seeded(recipe, used) for label, recipe in rows.items()}
+    scores = score_table(
+        rows, used, key="scores", title="speedy with soft labels", baseline=QUALITY, columns=COLUMNS
+    )
+    of_soft = [number for number in printed_numbers("003", "table2") if number.row == "Soft"]
+    scores, apart = attach(scores, of_soft, rows={"Soft": QUALITY})
+    flipped: ValueTable[Node] = ValueTable(
+        key="flipped",
+        title="With a test-time flip",
+        cells={label: {"": measured(Evaluation(flip=True), of_label)} for label, of_label in runs.items()},
+        columns={"soft NLL": Score("soft_nll"), "accuracy": Score("accuracy")},
         note="The mean of the probabilities for an image and its mirror image: a trick of its own, apart from the rows "
         "above.",
     )
-    cost = Exhibit(
-        "Cost of a run",
-        "table",
-        {label: {"": of} for label, of in runs.items()},
-        ("facts.training_flops", "facts.parameters", "facts.epochs"),
-        names=("training FLOPs", "parameters", "epochs"),
-        note="Counted with torch's FLOP counter. The paper's ResNet-18 takes 5.3e15 FLOPs a run.",
+    cost: ValueTable[Node] = ValueTable(
+        key="cost",
+        title="Cost of a run",
+        cells={label: {"": of_label} for label, of_label in runs.items()},
+        columns={
+            "training FLOPs": fact("training_flops"),
+            "parameters": fact("parameters"),
+            "epochs": fact("epochs"),
+        },
+        note="Counted with torch's FLOP counter. The paper's ResNet-18 takes 5.3e15 FLOPs per run.",
     )
-    claims = (
+    claims: tuple[Claim[Node], ...] = (
         Claim(
             "speedy is below the paper's soft NLL of 0.51 at the last epoch.",
             "below",
             {QUALITY: runs[QUALITY]},
-            ("last.raw.soft_nll",),
+            (Score("soft_nll"),),
             threshold=0.51,
             source="003, Table 2",
         ),
@@ -51,7 +61,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
             "speedy is above the paper's accuracy of 0.869 at the last epoch.",
             "above",
             {QUALITY: runs[QUALITY]},
-            ("last.raw.accuracy",),
+            (Score("accuracy"),),
             threshold=0.869,
             source="003, Table 2",
         ),
@@ -61,10 +71,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
         title="The paper's quality at a small part of its cost",
         question="Does a small network with a short schedule match ResNet-18 trained for 200 epochs on the same 8,000 "
         "images?",
-        panels=(Panel(TITLE, rows, QUALITY),),
-        seeds=chosen,
         scale=scale,
-        columns=("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman"),
         notes=(
             "Both settings average their weights over the last epochs (a memory of 5, and of 3). No test-time "
             "trick is in the table; a flip is shown apart.",
@@ -76,7 +83,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
             "fill its budget; it was run on seed 100 with soft labels and not changed after. The evaluation split of "
             "that seed shares about a fifth of its images with that of any reported seed.",
         ),
-        printed=tuple(replace(one, row=QUALITY) for one in printed("table2", {"": TITLE}) if one.row == "Soft"),
-        exhibits=(flipped, cost),
+        exhibits=(scores, flipped, cost),
         claims=claims,
+        apart=apart,
     )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from dissensus.experiments.description import Claim, Exhibit, Experiment, Node, Printed, Training
+from dissensus.engine.measures import Barrier, Hessian
+from dissensus.experiments.plan import Node, seeded
+from dissensus.experiments.values import Score
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
 from dissensus.models import ResNet18, Speedy
-from dissensus.recipes import printed as numbers
 from dissensus.recipes.speedy_settings import LAPTOP
 from dissensus.training.augmentation import CropFlip
-from dissensus.training.optimisers import Cosine, Linear, Sgd
+from dissensus.training.optimisers import Sgd
 from dissensus.training.recipe import Best, Recipe, Resampled
+from dissensus.training.schedules import Cosine, LinearDecay
 
 Seeds = tuple[int, ...]
-Options = tuple[tuple[str, Any], ...]
 
 AS_PRINTED = Best(on="evaluation")
 
@@ -39,15 +39,21 @@ SMOKE = replace(
     model=Speedy(widths=(8, 8)),
     options=(("items", 400),),
     optimiser=Sgd(lr=0.1),
-    schedule=Linear(),
+    schedule=LinearDecay(),
     epochs=2,
     batch=64,
 )
 
 MAIN = ("Soft", "SLS", "Multipass", "Majority")
 FAMILY = ("Soft", "SLS", "Multipass", "Deterministic")
-COLUMNS = ("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman")
-NLL = "last.raw.soft_nll"
+HEADINGS = {
+    "soft_nll": "soft NLL",
+    "accuracy": "accuracy",
+    "ece_mass_15": "ECE (15, mass)",
+    "entropy_spearman": "entropy corr. (Spearman)",
+}
+COLUMNS = tuple(HEADINGS)
+NLL = Score("soft_nll")
 CHECKPOINTS = {"last": "last epoch", "best": "best epoch, as printed"}
 
 
@@ -66,9 +72,18 @@ def methods(base: Recipe) -> dict[str, Recipe]:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What is run. `sweep` names the methods that see only K votes an item, K each of `votes`."""
+class Outside:
+    """How out-of-distribution images are used: at most so many, and the k of the nearest-neighbour detector."""
 
+    items: int | None = None
+    neighbour: int = 50
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is run. `sweep` names the methods that see only K votes per item, K each of `votes`."""
+
+    name: str
     base: Recipe
     main: Seeds
     others: Seeds
@@ -77,9 +92,9 @@ class Scale:
     sweep: tuple[str, ...]
     held: Seeds
     geometry: Seeds
-    hessian: Options = ()
-    outside: Options = ()
-    barrier: Options = ()
+    hessian: Hessian = Hessian()
+    outside: Outside = Outside()
+    barrier: Barrier = Barrier()
     notes: tuple[str, ...] = ()
     own: Mapping[str, Recipe] = field(init=False)
 
@@ -90,17 +105,21 @@ class Scale:
         """Of a method with all votes."""
         return self.main if method in MAIN else self.others
 
-    def runs(self, method: str, seeds: Seeds | None = None) -> tuple[Training, ...]:
-        """A method with all votes, a run a seed."""
-        return tuple(Training(self.own[method], seed) for seed in seeds or self.seeds(method))
+    def runs(self, method: str, seeds: Seeds | None = None) -> dict[str, Node]:
+        """A method with all votes, one run per seed."""
+        return seeded(self.own[method], self.seeds(method) if seeds is None else seeds)
 
     def sparse(self, method: str, votes: int) -> Recipe:
-        """A method that sees `votes` votes an item, drawn with replacement as the paper does."""
+        """A method that sees `votes` votes per item, drawn with replacement as the paper does."""
         recipe = replace(self.base, target=Dirichlet(5.0)) if method == SHRUNK else self.own[method]
         return replace(recipe, votes=Resampled(votes))
 
+    def sparse_runs(self, method: str, votes: int) -> dict[str, Node]:
+        """The same as runs, one per seed."""
+        return seeded(self.sparse(method, votes), self.few)
+
     def holding(self, epochs: int) -> Recipe:
-        """SLS whose labels are drawn anew every so many epochs only."""
+        """SLS whose labels are drawn again only every so many epochs."""
         return replace(self.base, delivery=Sampled(every=epochs))
 
 
@@ -120,7 +139,7 @@ LAPTOP_NOTES = (
     "(docs/results/003/tuning.md). What holds it back from overfitting, distortions and weight decay, brought the gap "
     "between Majority and Soft on that seed from 0.10 down to 0.02 nats. So a smaller gap than the paper's says nothing "
     "against the paper's in its own setting.",
-    f"With all votes, about 51 an item, Multipass and its control Deterministic show {LAPTOP.epochs} of them, one an "
+    f"With all votes, about 51 per item, Multipass and its control Deterministic show {LAPTOP.epochs} of them, one per "
     "epoch: no cycle is completed, and the two differ in which votes they show, not in their order alone. In the "
     "paper's 200 epochs each shows all votes about four times.",
     "Weights are averaged over the last epochs, with a memory of 3, for every method: what is judged and measured is "
@@ -133,7 +152,8 @@ LAPTOP_NOTES = (
 def at(scale: str, seeds: Seeds | None = None) -> Scale:
     """The settings of a scale; `seeds` stand in place of all its own."""
     if scale == "paper":
-        found = Scale(
+        settings = Scale(
+            name=scale,
             base=PAPER,
             main=tuple(range(10)),
             others=tuple(range(10)),
@@ -149,7 +169,8 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             ),
         )
     elif scale == "laptop":
-        found = Scale(
+        settings = Scale(
+            name=scale,
             base=replace(LAPTOP, best=AS_PRINTED),
             main=tuple(range(5)),
             others=(0, 1),
@@ -158,17 +179,13 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             sweep=("Soft", "SLS", "Multipass", SHRUNK),
             held=(0, 1, 2),
             geometry=(0, 1, 2),
-            hessian=(
-                ("items", 500),
-                ("eigenvalues", ("lanczos",)),
-                ("trace_tolerance", 0.05),
-                ("most_probes", 60),
-            ),
-            barrier=(("training_items", 2000),),
+            hessian=Hessian(items=500, eigenvalues=("lanczos",), trace_tolerance=0.05, most_probes=60),
+            barrier=Barrier(training_items=2000),
             notes=LAPTOP_NOTES,
         )
     else:
-        found = Scale(
+        settings = Scale(
+            name=scale,
             base=SMOKE,
             main=(0, 1),
             others=(0, 1),
@@ -177,57 +194,10 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             sweep=FULL_SWEEP,
             held=(0, 1),
             geometry=(0, 1),
-            hessian=(("items", 20), ("most_products", 5), ("most_probes", 5), ("micro_batch", 20)),
-            outside=(("items", 50), ("neighbour", 5)),
-            barrier=(("points", 5), ("training_items", 50)),
+            hessian=Hessian(items=20, most_products=5, most_probes=5, micro_batch=20),
+            outside=Outside(items=50, neighbour=5),
+            barrier=Barrier(points=5, training_items=50),
         )
     if seeds is None:
-        return found
-    return replace(found, main=seeds, others=seeds, few=seeds, held=seeds, geometry=seeds)
-
-
-def of_exhibits(
-    name: str,
-    run: Scale,
-    scale: str,
-    title: str,
-    question: str,
-    exhibits: tuple[Exhibit, ...],
-    seeds: Seeds,
-    claims: tuple[Claim, ...] = (),
-    beside: tuple[Printed, ...] = (),
-    notes: tuple[str, ...] = (),
-) -> Experiment:
-    """What is measured in runs, without a table of their scores; `notes` come after those of the scale."""
-    return Experiment(
-        name=f"003/{name}",
-        title=title,
-        question=question,
-        panels=(),
-        seeds=seeds,
-        scale=scale,
-        notes=(*run.notes, *notes),
-        printed=beside,
-        exhibits=exhibits,
-        claims=claims,
-    )
-
-
-def nodes(recipe: Recipe, seeds: Seeds) -> tuple[Node, ...]:
-    """A run a seed."""
-    return tuple(Training(recipe, seed) for seed in seeds)
-
-
-def printed(exhibit: str, places: Mapping[str, str], names: Mapping[str, str] | None = None) -> tuple[Printed, ...]:
-    """The paper's numbers for an exhibit, each moved to the panel that shows it, if one does; columns renamed."""
-    renamed = names or {}
-    return tuple(
-        replace(one, panel=places.get(one.panel, one.panel), column=renamed.get(one.column, one.column))
-        for one in numbers.printed("003", exhibit)
-    )
-
-
-def pairs(seeds: Iterable[int]) -> list[tuple[int, int]]:
-    """Every two of them, the lower first."""
-    ordered = sorted(seeds)
-    return [(a, b) for place, a in enumerate(ordered) for b in ordered[place + 1 :]]
+        return settings
+    return replace(settings, main=seeds, others=seeds, few=seeds, held=seeds, geometry=seeds)

@@ -4,105 +4,92 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissensus.engine.measures.similarity import cka, grad_cam
-from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Training
-from dissensus.recipes.paper003.settings import (
-    HIGH,
-    MAIN,
-    Seeds,
-    at,
-    of_exhibits,
-    pairs,
-    printed,
-)
+from dissensus.engine.measures import Cka, GradCam
+from dissensus.experiments.description import Claim, Experiment, ValueTable
+from dissensus.experiments.plan import Node, measured_in_pairs
+from dissensus.experiments.values import Measured
+from dissensus.recipes.paper003.settings import HIGH, MAIN, Seeds, at
+from dissensus.recipes.printed import attach, printed_numbers
 
 PAIRS_OF_SEEDS = "(pairs of seeds share seeds, so the interval is narrower than it should be)."
+STABILITY = {"all items": Measured("stability"), "items of high disagreement": Measured("stability_high")}
+CKA = {"as printed (biased)": Measured("cka"), "unbiased": Measured("cka_unbiased")}
 
 
-def _others(cells: Mapping[str, tuple[Analysis, ...]], values: tuple[str, ...], names: tuple[str, ...]) -> Exhibit:
+def _others(runs: Mapping[str, dict[str, Node]], columns: Mapping[str, Measured]) -> ValueTable[Node]:
     """Apart, and without a picture: labels that were shuffled would set its scale."""
-    rest = {method: {"": of} for method, of in cells.items() if method not in MAIN}
-    return Exhibit("The other methods", "table", rest, values, names)
+    cells = {method: {"": of_method} for method, of_method in runs.items() if method not in MAIN}
+    return ValueTable(key="others", title="The other methods", cells=cells, columns=columns)
 
 
-def figure9(scale: str, seeds: Seeds | None = None) -> Experiment:
+def figure9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Do seeds look at the same places?"""
     run = at(scale, seeds)
-    title = "Grad-CAM stability across seeds"
-    values, names = ("stability", "stability_high"), ("all items", "items of high disagreement")
-    cells = {
-        method: tuple(Analysis(grad_cam, run.runs(method, both)) for both in pairs(run.seeds(method)))
-        for method in run.own
-    }
-    exhibit = Exhibit(
-        title,
-        "dots",
-        {method: {"": cells[method]} for method in MAIN},
-        values,
-        names,
-        note="Correlation of the maps of two seeds over the items that both held out; every pair of seeds a dot. Pairs "
+    stability = {method: measured_in_pairs(GradCam(), run.runs(method)) for method in run.own}
+    table: ValueTable[Node] = ValueTable(
+        key="stability",
+        title="Grad-CAM stability across seeds",
+        cells={method: {"": stability[method]} for method in MAIN},
+        columns=STABILITY,
+        picture="dots",
+        note="Correlation of the maps of two seeds over the items that both held out; every pair of seeds is a dot. Pairs "
         f"share seeds, so the dots are not independent. {HIGH}",
     )
+    table, apart = attach(table, printed_numbers("003", "figure9"))
     claims = tuple(
         Claim(
             f"Grad-CAM maps agree more from seed to seed with SLS than with Soft, {where} {PAIRS_OF_SEEDS}",
             "lower",
-            {method: cells[method] for method in ("Soft", "SLS")},
+            {method: stability[method] for method in ("Soft", "SLS")},
             (value,),
             source="003, §5.3 and Figure 9",
         )
-        for value, where in zip(values, ("on all items", "where people disagree"), strict=True)
+        for value, where in zip(STABILITY.values(), ("on all items", "where people disagree"), strict=True)
     )
-    return of_exhibits(
-        "figure9",
-        run,
-        scale,
-        "Do seeds look at the same places?",
-        "Are the places that decide the class the same from seed to seed?",
-        (exhibit, _others(cells, values, names)),
-        run.main,
-        claims,
-        beside=printed("figure9", {"": title}),
+    return Experiment(
+        name="003/figure9",
+        title="Do seeds look at the same places?",
+        question="Are the places that decide the class the same from seed to seed?",
+        scale=scale,
+        notes=run.notes,
+        exhibits=(table, _others(stability, STABILITY)),
+        claims=claims,
+        apart=apart,
     )
 
 
-def figure12(scale: str, seeds: Seeds | None = None) -> Experiment:
+def figure12(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """Features."""
     run = at(scale, seeds)
-    title = "Linear CKA of penultimate features"
-    values, names = ("cka", "cka_unbiased"), ("as printed (biased)", "unbiased")
-    within = {
-        method: tuple(Analysis(cka, run.runs(method, both)) for both in pairs(run.seeds(method))) for method in run.own
-    }
+    within = {method: measured_in_pairs(Cka(), run.runs(method)) for method in run.own}
     across = {
-        f"SLS with {method}": tuple(
-            Analysis(cka, (Training(run.own["SLS"], a), Training(run.own[method], b))) for a, b in pairs(run.seeds("SLS"))
-        )
+        f"SLS with {method}": measured_in_pairs(Cka(), run.runs("SLS"), run.runs(method))
         for method in ("Soft", "Majority")
     }
-    exhibit = Exhibit(
-        title,
-        "dots",
-        {label: {"": of} for label, of in (within | across).items() if label in (*MAIN, *across)},
-        values,
-        names,
-        note="Between two seeds of one method, or of two methods, on the items that both held out; every pair a dot.",
+    shown = {label: runs for label, runs in (within | across).items() if label in (*MAIN, *across)}
+    table: ValueTable[Node] = ValueTable(
+        key="cka",
+        title="Linear CKA of penultimate features",
+        cells={label: {"": runs} for label, runs in shown.items()},
+        columns=CKA,
+        picture="dots",
+        note="Between two seeds of one method, or of two methods, on the items that both held out; every pair is a dot.",
     )
-    claim = Claim(
+    table, apart = attach(table, printed_numbers("003", "figure12"), columns={"cka_within": "cka"})
+    claim: Claim[Node] = Claim(
         f"Features agree more from seed to seed with SLS than with Soft, by CKA {PAIRS_OF_SEEDS}",
         "lower",
         {method: within[method] for method in ("Soft", "SLS")},
-        ("cka",),
+        (Measured("cka"),),
         source="003, §5.3 and Figure 12",
     )
-    return of_exhibits(
-        "figure12",
-        run,
-        scale,
-        "Do the networks see alike?",
-        "Are features more alike within a delivery than across deliveries?",
-        (exhibit, _others(within, values, names)),
-        run.main,
-        (claim,),
-        beside=printed("figure12", {"": title}, {"cka_within": "cka"}),
+    return Experiment(
+        name="003/figure12",
+        title="Do the networks see alike?",
+        question="Are features more alike within a delivery than across deliveries?",
+        scale=scale,
+        notes=run.notes,
+        exhibits=(table, _others(within, CKA)),
+        claims=(claim,),
+        apart=apart,
     )

@@ -13,15 +13,49 @@ import pytest
 
 from dissensus import report, stats
 from dissensus.errors import InputError
-from dissensus.experiments.description import Claim, Exhibit, Manifest, Printed
-from dissensus.report.exhibits import value_of
-from dissensus.report.judged_claims import judged
+from dissensus.experiments.description import (
+    BarChart,
+    Claim,
+    Curve,
+    CurvePlot,
+    Experiment,
+    PaperNumber,
+    Printed,
+    ValueTable,
+    from_json,
+    to_json,
+)
+from dissensus.experiments.values import EpochCurve, Measured, Score, fact
+from dissensus.report.judged_claims import judge_claims
 from dissensus.store import records
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records
 from dissensus.store.spec import Run, Spec
 
-EMPTY = Manifest("t/x", "A title", "Why?", "laptop", "dissensus run t/x --out o", "soft_nll", (), (0,), ())
+V, W = Measured("v"), Measured("w")
+
+
+def experiment(*exhibits, claims=(), apart=()):
+    return Experiment(
+        name="t/x",
+        title="A title",
+        question="Why?",
+        scale="laptop",
+        command="dissensus run t/x --out o",
+        exhibits=exhibits,
+        claims=claims,
+        apart=apart,
+    )
+
+
+def table(runs, columns=None, **options):
+    fixed = {"key": "t", "title": "T", "cells": {name: {"": ids} for name, ids in runs.items()}}
+    return ValueTable(**{**fixed, "columns": columns or {"v": V}, **options})
+
+
+def judged(claim, ledger):
+    (one,) = judge_claims(experiment(claims=(claim,)), ledger)
+    return one
 
 
 @pytest.fixture
@@ -42,37 +76,51 @@ def publish(ledger):
 
 
 def groups(publish, **values):
-    """Runs whose score `v` has these values, a group a name."""
-    return {name: tuple(publish(name, i, {"v": v}) for i, v in enumerate(of)) for name, of in values.items()}
+    """Runs whose score `v` has these values, one group per name."""
+    return {
+        name: {str(seed): publish(name, seed, {"v": value}) for seed, value in enumerate(of_group)}
+        for name, of_group in values.items()
+    }
 
 
-def written(manifest, ledger, tmp_path):
-    report.write(manifest, ledger, tmp_path / "out")
+def written(planned, ledger, tmp_path):
+    report.write(planned, ledger, tmp_path / "out")
     lines = list(csv.DictReader(io.StringIO((tmp_path / "out" / "results.csv").read_text())))
     return (tmp_path / "out" / "report.html").read_text(), (tmp_path / "out" / "results.md").read_text(), lines
 
 
-def test_a_path_finds_its_value_in_scores_facts_and_curve():
+def test_a_value_is_read_from_scores_facts_and_curve():
     run = Run(Spec("measure", {}), {"last": {"raw": {"kl": 0.5}}, "v": 2}, {"loss": [3, 2]}, {"a": {"b": 1}}, {})
-    assert value_of(run, "last.raw.kl") == 0.5
-    assert value_of(run, "v") == 2
-    assert value_of(run, "facts.a.b") == 1
-    assert value_of(run, "curve.loss") == [3, 2]
-    assert value_of(run, "last.raw.nothing") is value_of(run, "facts.no.such") is value_of(None, "v") is None
+    assert Score("kl").read(run) == 0.5
+    assert V.read(run) == 2
+    assert fact("a", "b").read(run) == 1
+    assert EpochCurve("loss").read(run) == [3, 2]
+    assert Score("nothing").read(run) is fact("no", "such").read(run) is EpochCurve("x").read(run) is None
+
+
+def test_a_printed_number_for_no_cell_is_refused(publish):
+    runs = groups(publish, a=[1.0])
+    number = PaperNumber("", "b", "v", 2.25, 0.5, 3, "paper, Table 1")
+    for row, value in (("b", "v"), ("a", "w")):
+        with pytest.raises(InputError, match="stands beside no cell"):
+            table(runs, printed=(Printed(number, row, value),))
 
 
 def test_a_table_has_means_p_values_and_the_papers_number_beside(publish, ledger, tmp_path):
     runs = groups(publish, a=[1.0, 2.0, 3.0], b=[1.5, 2.6, 3.7])
-    exhibit = Exhibit("T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), baseline="a")
-    printed = (Printed("T", "b", "v", 2.25, 0.5, 3, "paper, Table 1"), Printed("T", "c", "v", 9.0, None, 3, "paper"))
-    html, text, lines = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
+    number, other = (
+        PaperNumber("", "b", "v", 2.25, 0.5, 3, "paper, Table 1"),
+        PaperNumber("", "c", "v", 9.0, None, 3, "paper"),
+    )
+    exhibit = table(runs, baseline="a", printed=(Printed(number, "b", "v"),))
+    html, text, lines = written(experiment(exhibit, apart=(other,)), ledger, tmp_path)
     p = stats.wilcoxon([1.5, 2.6, 3.7], [1, 2, 3]).p
     t = stats.paired_t([1.5, 2.6, 3.7], [1, 2, 3]).p
     cell = f"2.600 ± {stdev([1.5, 2.6, 3.7]):.3f}<br>p {p:.2g}, Holm {p:.2g}, t {t:.2g}<br>paper 2.25 ± 0.50"
     assert f"| b | {cell} |" in text
     assert "p of the paired t test, not corrected" in text
     assert "paper 2.25 ± 0.50" in html
-    assert "Printed, without a cell of ours" in html
+    assert "Printed in the paper, without a cell here" in html
     assert {line["value"] for line in lines if line["row"] == "b" and line["statistic"] == "value"} == {
         "1.5",
         "2.6",
@@ -83,10 +131,13 @@ def test_a_table_has_means_p_values_and_the_papers_number_beside(publish, ledger
 
 def test_other_statistics_that_the_paper_prints_stand_beside_ours(publish, ledger, tmp_path):
     runs = groups(publish, a=[1.0, 2.0, 3.5], b=[0.5, 1.0, 1.5])
-    exhibit = Exhibit("T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), baseline="a")
-    told = {"v:lowest": 0.25, "v:highest": 0.75, "v:below": 35.7, "v:p": 0.031, "w:lowest": 9.0}
-    printed = tuple(Printed("T", "b", column, value, None, 3, "paper, §5") for column, value in told.items())
-    html, text, _ = written(replace(EMPTY, exhibits=(exhibit,), printed=printed), ledger, tmp_path)
+    told = {"lowest": 0.25, "highest": 0.75, "below": 35.7, "p": 0.031}
+    printed = tuple(
+        Printed(PaperNumber("", "b", "v", value, None, 3, "paper, §5"), "b", "v", statistic=statistic)
+        for statistic, value in told.items()
+    )
+    exhibit = table(runs, baseline="a", printed=printed)
+    html, text, _ = written(experiment(exhibit), ledger, tmp_path)
     p, gap = stats.wilcoxon([0.5, 1.0, 1.5], [1.0, 2.0, 3.5]).p, [0.5, 1.0, 2.0]
     t = stats.paired_t([0.5, 1.0, 1.5], [1.0, 2.0, 3.5]).p
     for line in (
@@ -98,87 +149,93 @@ def test_other_statistics_that_the_paper_prints_stand_beside_ours(publish, ledge
         assert line in text
         assert line in html
     other = replace(printed[2], row="a")  # the other way round: b is the baseline, and a is above it
-    turned = replace(EMPTY, exhibits=(replace(exhibit, baseline="b"),), printed=(other,))
+    turned = experiment(replace(exhibit, baseline="b", printed=(other,)))
     assert f"above b by {fmean(gap):.3f} ± {stdev(gap):.3f}, paper 35.7" in written(turned, ledger, tmp_path)[1]
-    apart = text.partition("## Printed, without a cell of ours")[2].splitlines()
-    assert [line for line in apart if line.startswith("- T, b")] == ["- T, b, w:lowest: 9 (paper, §5)"]
 
 
-@pytest.mark.parametrize("show", ["dots", "lines"])
-def test_every_series_and_panel_is_drawn(show, publish, ledger, tmp_path):
+@pytest.mark.parametrize("picture", ["dots", "lines"])
+def test_every_series_and_panel_is_drawn(picture, publish, ledger, tmp_path):
     cells = {
         name: {
-            k: tuple(publish(f"{name}{k}", seed, {"v": len(name) + int(k) + seed, "w": -1.0 * seed}) for seed in (0, 1))
+            k: {
+                str(seed): publish(f"{name}{k}", seed, {"v": len(name) + int(k) + seed, "w": -1.0 * seed})
+                for seed in (0, 1)
+            }
             for k in ("5", "50")
         }
         for name in ("soft", "sampled")
     }
-    exhibit = Exhibit("F", show, cells, ("v", "w"), names=("first", "second"), axes=("votes", "nats"), note="A note.")
-    html, text, _ = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    columns = {"first": V, "second": W}
+    exhibit = table({}, columns, cells=cells, picture=picture, axes=("votes", "nats"), note="A note.")
+    html, text, _ = written(experiment(exhibit), ledger, tmp_path)
     pictures = sorted((tmp_path / "out" / "figures").glob("*.svg"))
     assert len(pictures) == 2
-    for picture in pictures:
-        ElementTree.parse(picture)
-        assert f"](figures/{picture.name})" in text
-        assert "soft" in picture.read_text()
-        assert "sampled" in picture.read_text()
+    for file in pictures:
+        ElementTree.parse(file)
+        assert f"](figures/{file.name})" in text
+        assert "soft" in file.read_text()
+        assert "sampled" in file.read_text()
     assert "first" in html
     assert "A note." in html
 
 
 def test_a_curve_is_the_mean_where_every_run_has_it(publish, ledger, tmp_path):
-    ids = (
-        publish("a", 0, facts={"x": [0, 1, 2], "y": [1.0, 2.0, 3.0]}),
-        publish("a", 1, facts={"x": [0, 1], "y": [3.0, 4.0]}),
-    )
-    exhibit = Exhibit("F", "curves", {"a": {"": ids}}, ("facts.x", "facts.y"), names=("y",))
-    _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    ids = {
+        "0": publish("a", 0, facts={"x": [0, 1, 2], "y": [1.0, 2.0, 3.0]}),
+        "1": publish("a", 1, facts={"x": [0, 1], "y": [3.0, 4.0]}),
+    }
+    exhibit = CurvePlot(key="f", title="F", cells={"a": {"": ids}}, curves={"y": Curve(fact("y"), fact("x"))})
+    _, _, lines = written(experiment(exhibit), ledger, tmp_path)
     assert [(line["seed"], line["value"]) for line in lines] == [("0", "2.0"), ("1", "3.0")]
 
 
 def test_a_place_that_a_run_has_nothing_for_is_the_mean_of_the_others(publish, ledger, tmp_path):
-    ids = (
-        publish("a", 0, facts={"x": [0.0, 1.0, 2.0], "y": [5.0, 1.0, 3.0]}),
-        publish("a", 1, facts={"x": [None, 1.0, 4.0], "y": [None, 2.0, 9.0]}),
-    )
-    exhibit = Exhibit("F", "curves", {"a": {"": ids}}, ("facts.x", "facts.y"), names=("y",))
-    _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    ids = {
+        "0": publish("a", 0, facts={"x": [0.0, 1.0, 2.0], "y": [5.0, 1.0, 3.0]}),
+        "1": publish("a", 1, facts={"x": [None, 1.0, 4.0], "y": [None, 2.0, 9.0]}),
+    }
+    exhibit = CurvePlot(key="f", title="F", cells={"a": {"": ids}}, curves={"y": Curve(fact("y"), fact("x"))})
+    _, _, lines = written(experiment(exhibit), ledger, tmp_path)
     assert [(line["seed"], line["value"]) for line in lines] == [("0", "5.0"), ("1", "1.5"), ("3", "6.0")]
 
 
 def test_without_a_path_for_x_a_curve_counts_from_one(publish, ledger, tmp_path):
-    exhibit = Exhibit(
-        "F", "curves", {"a": {"": (publish("a", 0, curve={"l": [5.0, None, 3.0]}),)}}, ("", "curve.l"), ("l",)
-    )
-    _, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    ids = {"0": publish("a", 0, curve={"l": [5.0, None, 3.0]})}
+    exhibit = CurvePlot(key="f", title="F", cells={"a": {"": ids}}, curves={"l": Curve(EpochCurve("l"))})
+    _, _, lines = written(experiment(exhibit), ledger, tmp_path)
     assert [(line["seed"], line["value"]) for line in lines] == [("1", "5.0"), ("3", "3.0")]
 
 
 def test_bars_show_each_items_distributions(publish, ledger, tmp_path):
     item = {"name": "one <b>", "said": "s", "classes": ["yes", "no"], "shares": {"People": [0.75, 0.25], "a": [1.0, 0.0]}}
-    exhibit = Exhibit("F", "bars", {"a": {"": (publish("a", 0, facts={"items": [item]}),)}}, ("facts.items",))
-    html, _, lines = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
-    assert "People: yes 0.75, no 0.25" in html
+    ids = {"0": publish("a", 0, facts={"items": [item]})}
+    exhibit = BarChart(key="f", title="F", cells={"a": {"": ids}}, items=fact("items"))
+    html, _, lines = written(experiment(exhibit), ledger, tmp_path)
+    assert "People: yes 75%, no 25%" in html
     assert "one &lt;b&gt;" in html
     assert [line["value"] for line in lines] == ["0.75", "0.25", "1.0", "0.0"]
 
 
 def test_what_is_not_finished_is_said(publish, ledger, tmp_path):
-    exhibit = Exhibit("F", "dots", {"a": {"": ("absent", publish("a", 0, {"v": 1.0}))}, "b": {"": ("none",)}}, ("v",))
-    claim = Claim("a beats b", "lower", {"a": ("absent",), "b": ("none",)}, ("v",))
-    html, text, _ = written(replace(EMPTY, exhibits=(exhibit,), claims=(claim,)), ledger, tmp_path)
+    runs = {"a": {"0": "absent", "1": publish("a", 0, {"v": 1.0})}, "b": {"0": "none"}}
+    claim = Claim("a beats b", "lower", {"a": {"0": "absent"}, "b": {"0": "none"}}, (V,))
+    html, text, _ = written(experiment(table(runs, picture="dots"), claims=(claim,)), ledger, tmp_path)
     assert "2 runs of this exhibit not finished" in html
     assert "2 runs of this exhibit not finished" in text
     assert "Not finished" in text
 
 
-def test_a_manifest_with_exhibits_and_claims_survives_json(publish):
+def test_a_planned_experiment_survives_json(publish):
     runs = groups(publish, a=[1.0], b=[2.0])
-    exhibit = Exhibit(
-        "T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), names=("V",), axes=("x", "y")
+    number = PaperNumber("", "a", "v", 1.0, None, 3, "paper")
+    exhibits = (
+        table(runs, {"V": V, "S": Score("kl", "best")}, axes=("x", "y"), printed=(Printed(number, "a", "v"),)),
+        CurvePlot(key="c", title="C", cells={"a": {"": runs["a"]}}, curves={"y": Curve(fact("y"), fact("x"))}),
+        BarChart(key="b", title="B", cells={"a": {"": runs["a"]}}, items=fact("items")),
     )
-    manifest = replace(EMPTY, exhibits=(exhibit,), claims=(Claim("c", "lower", runs, ("v",), 0.5, "p. 3"),))
-    assert Manifest.from_json(json.loads(json.dumps(manifest.to_json()))) == manifest
+    claim = Claim("c", "lower", runs, (V,), 0.5, "p. 3")
+    planned = experiment(*exhibits, claims=(claim,), apart=(number,))
+    assert from_json(json.loads(json.dumps(to_json(planned)))) == planned
 
 
 LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25, 1.0]
@@ -218,14 +275,14 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
     ],
 )
 def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, ledger):
-    claim = Claim("it is so", test, groups(publish, **values), ("v",), threshold=1.5)
-    (one,) = judged(replace(EMPTY, claims=(claim,)), ledger)
+    claim = Claim("it is so", test, groups(publish, **values), (V,), threshold=1.5)
+    one = judged(claim, ledger)
     assert one.word == word
 
 
 def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):
-    claim = Claim("c", "above", groups(publish, a=[1.0, 3.0, 2.0], b=[2.0]), ("v",), threshold=1.5)
-    (one,) = judged(replace(EMPTY, claims=(claim,)), ledger)
+    claim = Claim("c", "above", groups(publish, a=[1.0, 3.0, 2.0], b=[2.0]), (V,), threshold=1.5)
+    one = judged(claim, ledger)
     low, high = 2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5  # Student's t with 2 degrees of freedom
     assert f"a 2.000 ± 1.000 (95% interval {low:.3f} to {high:.3f}".replace("-", "−") in one.why
     assert "b 2; 3 of 4 runs are above 1.5" in one.why  # one run has no interval
@@ -233,16 +290,16 @@ def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):
 
 def test_an_order_is_told_step_by_step_and_from_its_beginning(publish, ledger):
     runs = groups(publish, a=LOW, b=HIGH, c=[3.0, 3.1, 2.0, 3.1])
-    (one,) = judged(replace(EMPTY, claims=(Claim("c", "rising", runs, ("v",)),)), ledger)
+    one = judged(Claim("c", "rising", runs, (V,)), ledger)
     assert one.word == "not shown"
     for step in ("b minus a +1.0250", "c minus b +0.6875", "c minus a +1.7125", "in that order in 3 of 4 seeds"):
         assert step in one.why
 
 
-def test_pairs_are_by_place_and_an_unfinished_partner_leaves_its_pair_out(publish, ledger):
+def test_pairs_are_by_seed_and_an_unfinished_partner_leaves_its_pair_out(publish, ledger):
     runs = groups(publish, a=[1.0, 1.1, 1.2, 99.0], b=[2.0, 2.2, 2.1])
-    runs["b"] += ("absent",)
-    (one,) = judged(replace(EMPTY, claims=(Claim("c", "lower", runs, ("v",)),)), ledger)
+    runs["b"]["3"] = "absent"
+    one = judged(Claim("c", "lower", runs, (V,)), ledger)
     assert one.word == "holds"
     assert "3 pairs" in one.why
     assert "99" not in one.why
@@ -254,21 +311,22 @@ def test_what_is_measured_in_runs_is_tested_as_their_splits_ask(publish, ledger,
     for name, values in (("a", first), ("b", second)):
         sizes = {"items": {"train": 8000, "evaluation": 2000}}
         behind = [publish(name, seed, facts=sizes, fixed=None) for seed in range(3)]
-        runs[name] = tuple(
-            publish("sharp", seed, {"v": value}, {"items": {"slice": 50}}, kind="measure", made_from=(behind[seed],))
+        runs[name] = {
+            str(seed): publish(
+                "sharp", seed, {"v": value}, {"items": {"slice": 50}}, kind="measure", made_from=(behind[seed],)
+            )
             for seed, value in enumerate(values)
-        )
-    exhibit = Exhibit("T", "table", {name: {"": ids} for name, ids in runs.items()}, ("v",), baseline="b")
-    manifest = replace(EMPTY, exhibits=(exhibit,), claims=(Claim("c", "lower", runs, ("v",)),))
-    (one,) = judged(manifest, ledger)
+        }
+    claim = Claim("c", "lower", runs, (V,))
+    one = judged(claim, ledger)
     assert stats.paired_t(first, second).high < 0
     assert one.word == "not shown"
-    html, text, _ = written(manifest, ledger, tmp_path)
+    html, text, _ = written(experiment(table(runs, baseline="b"), claims=(claim,)), ledger, tmp_path)
     corrected = stats.corrected_t(first, second, test_to_train=0.25).p
     assert f"t {corrected:.2g}" in text
     for page in (html, text):
         assert "Nadeau and Bengio" in page
-        assert "How finished runs were looked at" in page
+        assert "How finished runs were measured" in page
         assert "slice: 50 items" in page
         assert "holdout" in page
 
@@ -278,41 +336,41 @@ def test_estimates_that_stopped_short_are_told_by_what_they_are_of(publish, ledg
         estimates = {"full": {"lanczos": {"converged": True}}, "high": {"hutchinson": {"converged": met}}}
         behind = publish("a", seed)
         publish("sharp", 0, {"v": 1.0}, {"estimates": estimates}, kind="measure", made_from=(behind,))
-    measured = tuple(run for run in ledger.ids() if ledger.read(run).spec.kind == "measure")
-    exhibit = Exhibit("T", "table", {"a": {"": measured}}, ("v",))
-    _, text, _ = written(replace(EMPTY, exhibits=(exhibit,)), ledger, tmp_path)
+    measured = [run for run in ledger.ids() if ledger.read(run).spec.kind == "measure"]
+    runs = {"a": {str(index): run for index, run in enumerate(measured)}}
+    _, text, _ = written(experiment(table(runs)), ledger, tmp_path)
     assert "hutchinson, high: 2 of 3 estimates stopped short of tolerance" in text
     assert "lanczos, full" not in text
 
 
 def test_what_remains_of_a_gap_is_a_share(publish, ledger):
     runs = {
-        "hard": tuple(publish("hard", i, {"raw": 2.0 + 1.001 * i, "tempered": 1.2 + i}) for i in range(3)),
-        "soft": tuple(publish("soft", i, {"raw": 1.0 + i, "tempered": 1.0 + i}) for i in range(3)),
+        "hard": {str(i): publish("hard", i, {"raw": 2.0 + 1.001 * i, "tempered": 1.2 + i}) for i in range(3)},
+        "soft": {str(i): publish("soft", i, {"raw": 1.0 + i, "tempered": 1.0 + i}) for i in range(3)},
     }
-    (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
+    one = judged(Claim("c", "remaining", runs, (Measured("raw"), Measured("tempered"))), ledger)
     assert one.word == "measured"
     assert "20% of the gap remains" in one.why
 
 
 def test_of_a_gap_that_was_never_shown_no_share_remains(publish, ledger):
     runs = {
-        name: tuple(publish(name, place, {"raw": value, "tempered": value}) for place, value in enumerate(of))
-        for name, of in (("a", LOW), ("b", NOISE))
+        name: {str(i): publish(name, i, {"raw": value, "tempered": value}) for i, value in enumerate(values)}
+        for name, values in (("a", LOW), ("b", NOISE))
     }
-    (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
-    assert one.word == "not told"
+    one = judged(Claim("c", "remaining", runs, (Measured("raw"), Measured("tempered"))), ledger)
+    assert one.word == "no gap shown"
     assert "%" not in one.why
 
 
 def test_a_gap_that_goes_the_other_way_is_not_one_to_close(publish, ledger):
     runs = {
-        name: tuple(publish(name, place, {"raw": value, "tempered": value}) for place, value in enumerate(of))
-        for name, of in (("a", LOW), ("b", HIGH))
+        name: {str(i): publish(name, i, {"raw": value, "tempered": value}) for i, value in enumerate(values)}
+        for name, values in (("a", LOW), ("b", HIGH))
     }
-    (one,) = judged(replace(EMPTY, claims=(Claim("c", "remaining", runs, ("raw", "tempered")),)), ledger)
-    assert one.word == "not told"
-    assert "there is no gap to close, a is the lower" in one.why
+    one = judged(Claim("c", "remaining", runs, (Measured("raw"), Measured("tempered"))), ledger)
+    assert one.word == "no gap shown"
+    assert "There is no gap to close: a is the lower" in one.why
 
 
 def test_records_are_a_ledger_without_arrays_and_bring_the_runs_they_were_made_from(publish, ledger, tmp_path):

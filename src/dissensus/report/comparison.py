@@ -1,6 +1,6 @@
-"""The comparison as data: which run is which cell, means over seeds, paired differences to the baseline, and the limits.
+"""A score table as data: means over seeds, paired differences to the baseline, and what the votes allow.
 
-Everything the page, the Markdown and the CSV say is read from here, so they cannot disagree.
+Everything the page, the Markdown and the CSV say about scores is read from here, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from statistics import fmean
 from typing import Literal
 
 from dissensus import stats
-from dissensus.experiments.description import Manifest, Printed, Table
+from dissensus.experiments.description import Experiment, Printed, ScoreTable
 from dissensus.metrics.temperature import COLDEST
 from dissensus.report.svg import Style
 from dissensus.report.wording import CALIBRATIONS, CHECKPOINTS, direction, method_of_test
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Run
 
 LEVEL = 0.95
 Verdict = Literal["better", "worse", "suggestive", "indistinguishable", "untested"]
+TRUTH = "The truth"
 
 
 @dataclass(frozen=True)
-class Cell:
+class SeedValues:
     """One metric of one method: its value for each finished seed that has one.
 
     `infinite` counts, for each seed whose mean is infinite, the items that make it so: there is then no mean over seeds.
     """
 
-    values: Mapping[int, float]
-    infinite: Mapping[int, int] = field(default_factory=dict)
+    values: Mapping[str, float]
+    infinite: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def mean(self) -> float | None:
@@ -57,7 +58,7 @@ class Difference:
     positive difference is a loss. Fewer than two seeds have no interval and no p.
     """
 
-    values: Mapping[int, float]
+    values: Mapping[str, float]
     worse: int
     low: float | None = None
     high: float | None = None
@@ -83,7 +84,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the manifest with its finished runs; it looks the same in every table and figure.
+    """A row of a score table with its finished runs; it looks the same in every table and figure.
 
     `checkpoint` is the one that its table speaks of first, and that figures show.
     """
@@ -91,38 +92,38 @@ class Method:
     label: str
     words: str
     style: Style
-    runs: Mapping[int, Run]
-    seeds: tuple[int, ...]
+    runs: Mapping[str, Run]
+    seeds: tuple[str, ...]
     checkpoint: str = "last"
 
     @property
-    def missing(self) -> tuple[int, ...]:
+    def missing(self) -> tuple[str, ...]:
         """The seeds whose runs are not in the ledger."""
         return tuple(seed for seed in self.seeds if seed not in self.runs)
 
-    def scores(self, checkpoint: str, calibration: str) -> dict[int, Json]:
+    def scores(self, checkpoint: str, calibration: str) -> dict[str, Json]:
         """All scores of each finished seed."""
         return {seed: run.scores.get(checkpoint, {}).get(calibration, {}) for seed, run in self.runs.items()}
 
-    def cell(self, checkpoint: str, calibration: str, metric: str) -> Cell:
+    def cell(self, checkpoint: str, calibration: str, metric: str) -> SeedValues:
         """A metric over seeds. A value of null (an infinite mean, an undefined correlation) is absent."""
         scores, items = self.scores(checkpoint, calibration), f"{metric}_infinite_items"
         values = {seed: float(one[metric]) for seed, one in scores.items() if one.get(metric) is not None}
-        return Cell(values, {seed: int(one[items]) for seed, one in scores.items() if one.get(items)})
+        return SeedValues(values, {seed: int(one[items]) for seed, one in scores.items() if one.get(items)})
 
 
 @dataclass(frozen=True)
-class Line:
+class MethodScores:
     """A method in one block: its cells by column, and its difference to the baseline (None for the baseline itself)."""
 
     method: Method
-    cells: Mapping[str, Cell]
-    temperature: Cell | None
+    cells: Mapping[str, SeedValues]
+    temperature: SeedValues | None
     difference: Difference | None
 
 
 @dataclass(frozen=True)
-class Block:
+class ScoreBlock:
     """All methods at one checkpoint and one calibration. `best` holds the labels with the best mean of each column.
 
     `note` says where a temperature is none that anybody should use, and is empty elsewhere.
@@ -130,7 +131,7 @@ class Block:
 
     checkpoint: str
     calibration: str
-    lines: tuple[Line, ...]
+    rows: tuple[MethodScores, ...]
     best: Mapping[str, frozenset[str]]
     note: str = ""
 
@@ -139,9 +140,9 @@ class Block:
         """In words."""
         return f"{CALIBRATIONS[self.calibration]}, {CHECKPOINTS[self.checkpoint]}"
 
-    def line(self, label: str) -> Line | None:
-        """The line of a method."""
-        return next((line for line in self.lines if line.method.label == label), None)
+    def row(self, label: str) -> MethodScores | None:
+        """The row of a method."""
+        return next((row for row in self.rows if row.method.label == label), None)
 
 
 @dataclass(frozen=True)
@@ -150,27 +151,33 @@ class Limit:
 
     label: str
     meaning: str
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, SeedValues]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One table of the manifest, computed. The first block is the primary one: as trained, at the table's checkpoint."""
+    """A score table, computed. The first block is the primary one: as trained, at the table's checkpoint."""
 
-    anchor: str
-    title: str
-    note: str
-    primary: str
-    baseline: str
+    table: ScoreTable[str]
     columns: tuple[str, ...]
     methods: tuple[Method, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ScoreBlock, ...]
     limits: tuple[Limit, ...]
     printed: Mapping[tuple[str, str], Printed]
     resampled: bool
-    seeds: tuple[int, ...]
+    seeds: tuple[str, ...]
 
-    def block(self, calibration: str) -> Block | None:
+    @property
+    def primary(self) -> str:
+        """The metric that the answer is about."""
+        return self.table.primary
+
+    @property
+    def baseline(self) -> str:
+        """The row that the others are tested against."""
+        return self.table.baseline
+
+    def block(self, calibration: str) -> ScoreBlock | None:
         """The block of this calibration at the table's own checkpoint, where runs have one."""
         return next((one for one in self.blocks if one.calibration == calibration), None)
 
@@ -179,59 +186,43 @@ class Comparison:
         return next((limit for limit in self.limits if limit.cells.get(metric) and limit.cells[metric].values), None)
 
 
-def looks(manifest: Manifest) -> dict[str, Style]:
-    """A label has one look across all tables and exhibits."""
-    rows = [row.label for table in manifest.tables for row in table.rows]
-    labels = dict.fromkeys((*rows, *(series for one in manifest.exhibits for series in one.cells)))
+def looks(experiment: Experiment[str]) -> dict[str, Style]:
+    """A label has one look in all exhibits."""
+    labels = dict.fromkeys(row for exhibit in experiment.exhibits for row in exhibit.cells)
     return {label: Style(index) for index, label in enumerate(labels)}
 
 
-def comparisons(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style]) -> tuple[Comparison, ...]:
-    """Every table of the manifest, from the runs that are finished."""
-    numbered = enumerate(manifest.tables, start=1)
-    return tuple(_comparison(manifest, table, f"t{number}", styles, ledger) for number, table in numbered)
-
-
-def _comparison(manifest: Manifest, table: Table, anchor: str, styles: Mapping[str, Style], ledger: Ledger) -> Comparison:
+def compare(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, Style]) -> Comparison:
+    """The table, from the runs that are finished."""
     methods = tuple(
         Method(
-            row.label,
-            row.method,
-            styles[row.label],
-            {seed: ledger.read(run_id) for seed, run_id in row.runs.items() if run_id in ledger},
-            tuple(row.runs),
+            label,
+            table.methods.get(label, ""),
+            styles[label],
+            {seed: runs.read(run_id) for seed, run_id in points[""].items() if run_id in runs},
+            tuple(points[""]),
             table.checkpoint,
         )
-        for row in table.rows
+        for label, points in table.cells.items()
     )
-    runs = [run for method in methods for run in method.runs.values()]
-    columns = tuple(dict.fromkeys((manifest.primary, *manifest.columns)))
-    columns = tuple(column for column in columns if column == manifest.primary or _is_measured(column, runs))
-    labels = {method.label for method in methods}
-    printed = {
-        (one.row, one.column): one
-        for one in manifest.printed
-        if one.panel == table.title and one.row in labels and one.column in columns
-    }
+    finished = [run for method in methods for run in method.runs.values()]
+    columns = tuple(dict.fromkeys((table.primary, *table.columns)))
+    columns = tuple(column for column in columns if column == table.primary or _is_measured(column, finished))
     blocks = tuple(
-        _block(checkpoint, calibration, methods, table.baseline, manifest.primary, columns)
-        for checkpoint in sorted(CHECKPOINTS, key=lambda one: one != table.checkpoint)
+        _block(checkpoint, calibration, methods, table.baseline, table.primary, columns)
+        for checkpoint in sorted(CHECKPOINTS, key=lambda checkpoint: checkpoint != table.checkpoint)
         for calibration in CALIBRATIONS
-        if any(calibration in run.scores.get(checkpoint, {}) for run in runs)
+        if any(calibration in run.scores.get(checkpoint, {}) for run in finished)
     )
     return Comparison(
-        anchor,
-        table.title,
-        table.note,
-        manifest.primary,
-        table.baseline,
+        table,
         columns,
         methods,
         blocks,
         _limits(methods, columns),
-        printed,
-        split_is_resampled(runs),
-        manifest.seeds,
+        {(printed.row, printed.value): printed for printed in table.printed},
+        split_is_resampled(finished),
+        tuple(dict.fromkeys(seed for method in methods for seed in method.seeds)),
     )
 
 
@@ -241,11 +232,11 @@ def _is_measured(metric: str, runs: Sequence[Run]) -> bool:
 
 def _block(
     checkpoint: str, calibration: str, methods: Sequence[Method], baseline: str, primary: str, columns: Sequence[str]
-) -> Block:
+) -> ScoreBlock:
     cells = {method.label: {name: method.cell(checkpoint, calibration, name) for name in columns} for method in methods}
     differences = _differences(methods, {label: row[primary] for label, row in cells.items()}, baseline, primary)
-    lines = tuple(
-        Line(
+    rows = tuple(
+        MethodScores(
             method,
             cells[method.label],
             _temperature(method, checkpoint, calibration),
@@ -254,10 +245,10 @@ def _block(
         for method in methods
     )
     best = {name: _best({label: row[name] for label, row in cells.items()}, direction(name)) for name in columns}
-    return Block(checkpoint, calibration, lines, best, _bounds_note(methods, checkpoint, calibration))
+    return ScoreBlock(checkpoint, calibration, rows, best, _bounds_note(methods, checkpoint, calibration))
 
 
-def _best(cells: Mapping[str, Cell], better: str) -> frozenset[str]:
+def _best(cells: Mapping[str, SeedValues], better: str) -> frozenset[str]:
     """Among the rows with the most seeds: seeds are of different difficulty, so a mean over fewer is another thing."""
     most = max((len(cell.values) for cell in cells.values()), default=0)
     present = {label: cell.mean for label, cell in cells.items() if len(cell.values) == most and cell.mean is not None}
@@ -268,12 +259,12 @@ def _best(cells: Mapping[str, Cell], better: str) -> frozenset[str]:
 
 
 def _differences(
-    methods: Sequence[Method], cells: Mapping[str, Cell], baseline: str, primary: str
+    methods: Sequence[Method], cells: Mapping[str, SeedValues], baseline: str, primary: str
 ) -> dict[str, Difference]:
     """Against the baseline in pairs of equal seed; Holm over all rows that could be tested."""
     worse = -1 if direction(primary) == "higher" else 1
     base = cells[baseline].values
-    tests: dict[str, tuple[dict[int, float], stats.TTest]] = {}
+    tests: dict[str, tuple[dict[str, float], stats.TTest]] = {}
     for method in methods:
         mine = cells[method.label].values
         seeds = [seed for seed in mine if seed in base]
@@ -316,17 +307,17 @@ def split_is_resampled(runs: Sequence[Run]) -> bool:
     return bool(splits) and all(one.get("name") == "holdout" and one.get("fixed") is None for one in splits)
 
 
-def _temperatures(method: Method, checkpoint: str, calibration: str) -> dict[int, list[float]]:
+def _temperatures(method: Method, checkpoint: str, calibration: str) -> dict[str, list[float]]:
     """The temperatures of the two halves, for each seed; empty where nothing was tempered."""
     of = {seed: run.facts.get("temperatures", {}).get(checkpoint, {}) for seed, run in method.runs.items()}
     return {seed: fitted[calibration] for seed, fitted in of.items() if fitted.get(calibration)}
 
 
-def _temperature(method: Method, checkpoint: str, calibration: str) -> Cell | None:
+def _temperature(method: Method, checkpoint: str, calibration: str) -> SeedValues | None:
     """The mean of the two halves' temperatures, for each seed."""
     if calibration == "raw":
         return None
-    return Cell({seed: fmean(pair) for seed, pair in _temperatures(method, checkpoint, calibration).items()})
+    return SeedValues({seed: fmean(pair) for seed, pair in _temperatures(method, checkpoint, calibration).items()})
 
 
 def _bounds_note(methods: Sequence[Method], checkpoint: str, calibration: str) -> str:
@@ -343,31 +334,43 @@ def _bounds_note(methods: Sequence[Method], checkpoint: str, calibration: str) -
 
 
 def _limits(methods: Sequence[Method], columns: Sequence[str]) -> tuple[Limit, ...]:
-    """Rows of what no method can beat, for each column that has such a limit. They depend on the votes alone."""
+    """Rows that are no method, for each column that has such a limit. They depend on the votes alone."""
 
-    def seen(metric: str) -> Cell:
-        values: dict[int, float] = {}
+    def seen(metric: str) -> SeedValues:
+        values: dict[str, float] = {}
         for method in methods:
-            values = {**method.cell(method.checkpoint, "raw", metric).values, **values}
-        return Cell(dict(sorted(values.items())))
+            values = values | {
+                seed: value
+                for seed, value in method.cell(method.checkpoint, "raw", metric).values.items()
+                if seed not in values
+            }
+        return SeedValues(values)
 
-    floor, expected = seen("soft_nll_floor"), seen("soft_nll_expected")
-    excess = Cell({seed: value - floor.values[seed] for seed, value in expected.values.items()})
-    zero = Cell(dict.fromkeys(floor.values, 0.0))
-    rows = [
-        Limit(
-            "Knowing the truth",
-            "the expected score of a model that knew every item's true distribution, given how few votes judge it",
-            {"soft_nll": expected, "kl": excess, "kl_to_truth": zero},
-        ),
-        Limit(
-            "Floor", "no prediction can score lower on these votes", {"soft_nll": floor, "kl": zero, "kl_to_truth": zero}
-        ),
-        Limit(
-            "Ceiling",
-            "the correlation that the true entropies would reach with those of so few votes",
-            {name: seen(f"{name}_ceiling") for name in columns if name.startswith("entropy_")},
-        ),
-    ]
-    shown = ({name: cell for name, cell in row.cells.items() if name in columns and cell.values} for row in rows)
-    return tuple(replace(row, cells=cells) for row, cells in zip(rows, shown, strict=True) if cells)
+    floor = seen("soft_nll_floor")
+    zero = SeedValues(dict.fromkeys(floor.values, 0.0))
+
+    def perfect(soft_nll: SeedValues, correlation: str) -> dict[str, SeedValues]:
+        known = {seed: value for seed, value in soft_nll.values.items() if seed in floor.values}
+        excess = SeedValues({seed: value - floor.values[seed] for seed, value in known.items()})
+        of_entropy = {name: seen(f"{name}{correlation}") for name in columns if name.startswith("entropy_")}
+        return {"soft_nll": soft_nll, "kl": excess, **of_entropy}
+
+    truth = perfect(seen("soft_nll_of_truth"), "_of_truth")
+    estimate = perfect(seen("soft_nll_expected"), "_ceiling")
+    best = Limit(
+        TRUTH, "what the distribution that the votes were drawn from scores on them", {**truth, "kl_to_truth": zero}
+    )
+    if not truth["soft_nll"].values:
+        best = Limit(
+            "Perfect model (estimate)",
+            "an estimate of what a model that knew every item's true distribution would score on so few votes; the page on "
+            "metrics says how far off it can be",
+            estimate,
+        )
+    lowest = Limit(
+        "Floor", "no prediction can score lower on these votes", {"soft_nll": floor, "kl": zero, "kl_to_truth": zero}
+    )
+    shown = (
+        {name: cell for name, cell in row.cells.items() if name in columns and cell.values} for row in (best, lowest)
+    )
+    return tuple(replace(row, cells=cells) for row, cells in zip((best, lowest), shown, strict=True) if cells)

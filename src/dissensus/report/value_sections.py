@@ -1,0 +1,265 @@
+"""Exhibits of values read from runs, drawn: tables with or without a picture, curves, bars. From records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from dissensus import stats
+from dissensus.experiments.description import BarChart, Curve, CurvePlot, Exhibit, Printed, Statistic, ValueTable
+from dissensus.experiments.values import Value
+from dissensus.report.charts import (
+    Axis,
+    DotAxis,
+    Figure,
+    Line,
+    Panel,
+    Path,
+    Voice,
+    bar_chart,
+    dot_chart,
+    mean_dots,
+    plot,
+)
+from dissensus.report.comparison import paired_test, split_is_resampled
+from dissensus.report.results_csv import CsvLine, spelled
+from dissensus.report.sections import Grid, RunCells, Section, finished, numbers, read_cells
+from dissensus.report.sources import training_runs
+from dissensus.report.svg import Style
+from dissensus.report.wording import MINUS, how_cells_are_tested, mean_sd, paper_value, probability
+from dissensus.store.run_source import RunSource
+from dissensus.store.spec import Run
+
+Replicated = Mapping[str, Run | None]
+CellKey = tuple[str, str, str]
+"""(row, point, heading of the column)"""
+
+
+def table_section(table: ValueTable[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
+    """A row per series, a column per point and value; and the picture that it asks for."""
+    cells = read_cells(table, runs)
+    tested, how_tested = _tests(table, cells, runs)
+    printed = {(number.row, number.point, number.value, number.statistic): number for number in table.printed}
+    points = list(dict.fromkeys(point for row in cells.values() for point in row))
+    headings = [f"{point}: {name}" if len(points) > 1 else name for point in points for name in table.columns]
+    rows, lines = [], list[CsvLine]()
+    for row, of_point in cells.items():
+        texts: list[tuple[str, ...]] = [(row,)]
+        for point in points:
+            for heading, value in table.columns.items():
+                replicates = of_point.get(point, {})
+                cell = _Cell(table, printed, row, point, value)
+                if words := _words(replicates, value):
+                    texts.append((words, *cell.paper("mean")))
+                    continue
+                values = numbers(value, replicates)
+                lines += _csv_lines(table, row, point, value, values)
+                base = numbers(value, cells.get(table.baseline, {}).get(point, {}))
+                test = tested.get((row, point, heading), "")
+                if test:
+                    test += "".join(f", {text.replace('paper', 'paper p')}" for text in cell.paper("p"))
+                texts.append(
+                    tuple(filter(None, (_mean(values), test, *cell.paper("mean"), *cell.statistics(values, base))))
+                )
+        rows.append(tuple(texts))
+    known, missing = finished(cells)
+    draw = {"none": None, "dots": _dot_panels, "lines": _line_panels}[table.picture]
+    panels = [] if draw is None else draw(table, cells, styles)
+    return Section(
+        table,
+        known,
+        missing,
+        tuple(lines),
+        _figures(table, panels),
+        Grid(("", *headings), tuple(rows)),
+        how_tested,
+    )
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell of a table, and what a paper prints of it."""
+
+    table: ValueTable[str]
+    printed: Mapping[tuple[str, str, str, Statistic], Printed]
+    row: str
+    point: str
+    value: Value
+
+    def paper(self, statistic: Statistic) -> tuple[str, ...]:
+        printed = self.printed.get((self.row, self.point, self.value.name, statistic))
+        return (f"paper {paper_value(printed.number)}",) if printed else ()
+
+    def statistics(self, values: Mapping[str, float], base: Mapping[str, float]) -> Iterator[str]:
+        """Those that the paper prints of a cell beside its mean, ours first."""
+        below = {name: base[name] - value for name, value in values.items() if name in base}
+        side = "below" if fmean(below.values() or [0.0]) >= 0 else "above"
+        gap = below if side == "below" else {name: -by for name, by in below.items()}
+        parts: tuple[tuple[Statistic, str, Mapping[str, float]], ...] = (
+            ("lowest", "lowest", {"": min(values.values())} if values else {}),
+            ("highest", "highest", {"": max(values.values())} if values else {}),
+            ("below", f"{side} {self.table.baseline} by", gap),
+        )
+        for statistic, words, ours in parts:
+            for text in self.paper(statistic):
+                yield f"{words} {_mean(ours)}, {text}"
+
+
+def _mean(values: Mapping[str, float]) -> str:
+    return spoken(list(values.values())) if values else "–"
+
+
+def _words(replicates: Replicated, value: Value) -> str:
+    """The different words that runs have for a value; empty where they have numbers."""
+    contents = (value.read(run) for run in replicates.values() if run is not None)
+    return " / ".join(dict.fromkeys(content for content in contents if isinstance(content, str)))
+
+
+def spoken(values: Sequence[float]) -> str:
+    """`0.412 ± 0.011`, with as many decimals as the size of the mean asks for; a single whole number has none."""
+    summary = stats.mean_sd(values)
+    if summary.sd is None and summary.mean.is_integer():
+        return f"{summary.mean:,.0f}"
+    if max(abs(summary.mean), summary.sd or 0.0) >= 100:
+        return f"{summary.mean:,.0f}" if summary.sd is None else f"{summary.mean:,.0f} ± {summary.sd:,.0f}"
+    if 0 < abs(summary.mean) < 0.01:
+        text = f"{summary.mean:.2g}" if summary.sd is None else f"{summary.mean:.2g} ± {summary.sd:.2g}"
+        return text.replace("-", MINUS)
+    return mean_sd(summary.mean, summary.sd)
+
+
+def _csv_lines(
+    exhibit: Exhibit[str], row: str, point: str, value: Value, values: Mapping[str, float]
+) -> Iterator[CsvLine]:
+    def line(statistic: str, number: float, replicate: str = "") -> CsvLine:
+        return CsvLine(exhibit.title, row, "", point, "", value.key, statistic, replicate, spelled(number))
+
+    for replicate, number in values.items():
+        yield line("value", number, replicate)
+    if values:
+        summary = stats.mean_sd(list(values.values()))
+        yield line("mean", summary.mean)
+        if summary.sd is not None:
+            yield line("sd", summary.sd)
+
+
+def _tests(table: ValueTable[str], cells: RunCells, runs: RunSource) -> tuple[dict[CellKey, str], str]:
+    """Against the baseline, in pairs: the exact Wilcoxon test and a t test; and how to read them."""
+    ranks, t_tests, resampled = dict[CellKey, float](), dict[CellKey, str](), False
+    for row, of_point in cells.items() if table.baseline else ():
+        if row == table.baseline:
+            continue
+        for point, replicates in of_point.items():
+            for heading, value in table.columns.items():
+                if _words(replicates, value):
+                    continue
+                ours, base = numbers(value, replicates), numbers(value, cells[table.baseline].get(point, {}))
+                shared = [name for name in ours if name in base]
+                if len(shared) < 2:
+                    continue
+                mine, theirs = [ours[name] for name in shared], [base[name] for name in shared]
+                paired = [replicates[name] for name in shared]
+                behind = [source for run in paired if run is not None for source in training_runs(run, runs)[:1]]
+                resampled = resampled or split_is_resampled(behind)
+                cell = row, point, heading
+                ranks[cell] = stats.wilcoxon(mine, theirs, alternative=table.alternative).p
+                t_tests[cell] = probability(paired_test(mine, theirs, behind, table.alternative).p)
+    holm = dict(zip(ranks, stats.holm(list(ranks.values())), strict=True))
+    words = {cell: f"p {probability(p)}, Holm {probability(holm[cell])}, t {t_tests[cell]}" for cell, p in ranks.items()}
+    return words, how_cells_are_tested(table.baseline, table.alternative, resampled=resampled) if ranks else ""
+
+
+def _dot_panels(table: ValueTable[str], cells: RunCells, styles: Mapping[str, Style]) -> list[Panel]:
+    printed = {(p.row, p.point, p.value): p.number.mean for p in table.printed if p.statistic == "mean"}
+    panels = []
+    for heading, value in table.columns.items():
+        rows = []
+        for row, of_point in cells.items():
+            for point, replicates in of_point.items():
+                label = row if len(of_point) == 1 else f"{row}, {point}"
+                if values := list(numbers(value, replicates).values()):
+                    rows.append(mean_dots(label, styles[row], values, printed.get((row, point, value.name))))
+        if rows:
+            panels.append(dot_chart(heading, rows, DotAxis.of(rows)))
+    return panels
+
+
+def _line_panels(table: ValueTable[str], cells: RunCells, styles: Mapping[str, Style]) -> list[Panel]:
+    panels = []
+    for heading, value in table.columns.items():
+        lines = []
+        for row, of_point in cells.items():
+            means = [(float(point), list(numbers(value, runs).values())) for point, runs in of_point.items()]
+            path = [(x, fmean(values), stats.mean_sd(values).sd or 0.0) for x, values in means if values]
+            lines.append(Line(row, styles[row], path))
+        if any(line.path for line in lines):
+            panels.append(plot(heading, lines, x=Axis(table.axes[0]), y=Axis(table.axes[1])))
+    return panels
+
+
+def curve_section(exhibit: CurvePlot[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
+    """One panel per curve, one line per series and point."""
+    cells = read_cells(exhibit, runs)
+    panels, numbered = [], []
+    for heading, curve in exhibit.curves.items():
+        lines = []
+        for row, of_point in cells.items():
+            for point, replicates in of_point.items():
+                path = _mean_curve([run for run in replicates.values() if run is not None], curve)
+                label = row if len(of_point) == 1 else f"{row}, {point}"
+                if path:
+                    lines.append(Line(label, styles[row], path))
+                    numbered += [
+                        CsvLine(exhibit.title, row, "", point, "", curve.y.key, "mean", f"{x:g}", spelled(mean))
+                        for x, mean, _ in path
+                    ]
+        if lines:
+            panels.append(plot(heading, lines, x=Axis(exhibit.axes[0]), y=Axis(exhibit.axes[1])))
+    known, missing = finished(cells)
+    return Section(exhibit, known, missing, tuple(numbered), _figures(exhibit, panels))
+
+
+def _mean_curve(runs: Sequence[Run], curve: Curve) -> Path:
+    """Over the points that every run has, None left out; without an x, points count from 1."""
+    ys = [curve.y.read(run) or [] for run in runs]
+    shortest = min(map(len, ys), default=0)
+    xs = [range(1, shortest + 1) if curve.x is None else curve.x.read(run) for run in runs]
+    path = []
+    for index in range(shortest):
+        points = [(x[index], y[index]) for x, y in zip(xs, ys, strict=True) if y[index] is not None]
+        if points:
+            values = [y for _, y in points]
+            path.append((fmean(x for x, _ in points), fmean(values), stats.mean_sd(values).sd or 0.0))
+    return path
+
+
+def bar_section(exhibit: BarChart[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
+    """One panel per item."""
+    cells = read_cells(exhibit, runs)
+    panels, lines = [], []
+    for row, of_point in cells.items():
+        for point, replicates in of_point.items():
+            first = next(iter(replicates.values()), None)
+            for item in (exhibit.items.read(first) or []) if first is not None else []:
+                voices = [
+                    Voice(name, np.array(shares), styles.get(name, Style(index - 1)) if index else None)
+                    for index, (name, shares) in enumerate(item["shares"].items())
+                ]
+                panels.append(Panel(item["name"], bar_chart(voices, item["classes"], item["name"]), item["said"]))
+                lines += [
+                    CsvLine(
+                        exhibit.title, row, "", point, "", f"{item['name']}: {name}", "share", class_name, spelled(share)
+                    )
+                    for name, shares in item["shares"].items()
+                    for class_name, share in zip(item["classes"], shares, strict=True)
+                ]
+    known, missing = finished(cells)
+    return Section(exhibit, known, missing, tuple(lines), _figures(exhibit, panels, "small"))
+
+
+def _figures(exhibit: Exhibit[str], panels: Sequence[Panel], shape: str = "wide") -> tuple[Figure, ...]:
+    """Without a heading of its own: it stands alone in a section of that name."""
+    return (Figure(f"{exhibit.key}-figure", "", exhibit.note, tuple(panels), shape),) if panels else ()
