@@ -6,12 +6,11 @@ import pytest
 
 from dissensus import datasets
 from dissensus.datasets.data import Data
-from dissensus.engine import measures as analyses
-from dissensus.engine.measures import lowest
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import Ensemble, Evaluation, Lowest, VoteStatistics, measure_spec
 from dissensus.experiments.description import (
     Analysis,
     Claim,
-    Dataset,
     Exhibit,
     Experiment,
     Panel,
@@ -22,7 +21,6 @@ from dissensus.experiments.description import (
 )
 from dissensus.models import Mlp
 from dissensus.recipes import RECIPES
-from dissensus.store.spec import Spec
 from dissensus.training.optimisers import Adam
 from dissensus.training.recipe import Recipe
 
@@ -55,10 +53,10 @@ def test_a_row_may_have_seeds_of_its_own():
     assert [list(row.runs) for row in planned.manifest.tables[0].rows] == [[0, 1], [1]]
 
 
-def test_analyses_come_after_what_they_need_and_bring_it_along():
+def test_measures_come_after_what_they_need_and_bring_it_along():
     runs = tuple(Training(BASE, seed) for seed in (0, 1))
-    both = Analysis(analyses.ensemble, runs)
-    cells = {"one": {"": tuple(Analysis(analyses.evaluation, run, (("checkpoint", "last"),)) for run in runs)}}
+    both = Analysis(Ensemble(), runs)
+    cells = {"one": {"": tuple(Analysis(Evaluation(), run) for run in runs)}}
     claim = Claim("c", "above", {"both": (both,)}, ("v",))
     planned = plan(experiment(exhibits=(Exhibit("e", "table", cells, ("v",)),), claims=(claim,)), load, "c")
     assert [spec.kind for spec in planned.specs] == ["train", "train", "measure", "measure", "relate"]
@@ -68,21 +66,18 @@ def test_analyses_come_after_what_they_need_and_bring_it_along():
     assert planned.specs[4].inputs == {"of": ids[:2]}
 
 
-def looked_at(data):
-    return Spec("measure", {"name": "look", "data": data})
-
-
-def test_an_analysis_of_data_names_them_by_digest():
-    cells = {"one": {"": (Analysis(looked_at, Dataset("digits", (("votes", 3),))),)}}
+def test_a_measure_of_data_names_them_by_digest():
+    cells = {"one": {"": (Analysis(VoteStatistics(DataRef("digits", (("votes", 3),)))),)}}
     (spec,) = plan(experiment(exhibits=(Exhibit("e", "table", cells, ("v",)),)), load, "c").specs
-    assert spec.settings["data"] == {"name": "digits", "options": {"votes": 3}, "digest": load("digits").digest}
+    assert LOADED[-1] == ("digits", {"votes": 3})
+    assert spec == measure_spec(VoteStatistics(DataRef("digits", (("votes", 3),), load("digits").digest)))
 
 
 def test_a_tuned_row_waits_for_its_grid_and_names_the_choice():
     grid = tuple(replace(one, keep="curve") for one in (BASE, SLOW))
     planned = plan(experiment(panels=(Panel("p", {"a": Tuned(BASE, grid)}, "a"),)), load, "c")
     *candidates, chosen, first, second = planned.specs
-    assert chosen == lowest(tuple(spec.id for spec in candidates))
+    assert chosen == measure_spec(Lowest(), tuple(spec.id for spec in candidates))
     assert {spec.settings["seed"] for spec in candidates} == {0}
     assert first.inputs == second.inputs == {"chosen": (chosen.id,)}
     assert first.settings["chosen"]["by"] == chosen.id

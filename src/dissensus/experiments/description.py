@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from dissensus import stats
 from dissensus.datasets.data import Data
-from dissensus.engine.measures import lowest
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import Lowest, Measure, measure_spec, with_digests
 from dissensus.errors import InputError
 from dissensus.store.spec import Json, Spec
 from dissensus.training.recipe import Chosen, Recipe
@@ -51,21 +52,11 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """Data that are looked at without training."""
-
-    name: str
-    options: tuple[tuple[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
 class Analysis:
-    """What a spec maker of `analyses` says of the run, the runs or the data it is given; `data` are others beside."""
+    """A measure of a run, of several, or of none."""
 
-    make: Callable[..., Spec]
-    of: Node | tuple[Node, ...] | Dataset
-    options: tuple[tuple[str, Any], ...] = ()
-    data: Dataset | None = None
+    measure: Measure
+    of: Node | tuple[Node, ...] = ()
 
 
 Node = Training | Analysis
@@ -299,23 +290,17 @@ class _Planner:
         recipe = node.recipe
         if isinstance(recipe, Tuned):
             grid = tuple(self.id(Training(one, recipe.grid_seed)) for one in recipe.grid)
-            chosen = lowest(grid)
+            chosen = measure_spec(Lowest(), grid)
             self.specs.setdefault(chosen.id, chosen)
             recipe = replace(recipe.recipe, chosen=Chosen(chosen.id))
         return recipe.spec(self._loaded(recipe.data, recipe.options), node.seed)
 
     def _analysis(self, node: Analysis) -> Spec:
-        of: Any
-        if isinstance(node.of, Dataset):
-            of = self._named(node.of)
-        else:
-            of = tuple(map(self.id, node.of)) if isinstance(node.of, tuple) else self.id(node.of)
-        beside = {} if node.data is None else {"data": self._named(node.data)}
-        return node.make(of, **beside, **dict(node.options))
+        nodes = node.of if isinstance(node.of, tuple) else (node.of,)
+        return measure_spec(with_digests(node.measure, self._digest), tuple(map(self.id, nodes)))
 
-    def _named(self, data: Dataset) -> Json:
-        digest = self._loaded(data.name, data.options).digest
-        return {"name": data.name, "options": dict(data.options), "digest": digest}
+    def _digest(self, ref: DataRef) -> str:
+        return self._loaded(ref.dataset, ref.options).digest
 
     def _loaded(self, name: str, options: tuple[tuple[str, Any], ...]) -> Data:
         key = repr((name, sorted(options)))

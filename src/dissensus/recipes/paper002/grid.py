@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from dissensus.engine.measures import paired
+from dissensus.engine.measures import Paired
 from dissensus.experiments.description import Analysis, Node, Panel, Training, Tuned
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority
@@ -125,7 +125,7 @@ class Runs:
 
     def soft_against_hard(self, dataset: str) -> Analysis:
         """Tests and improvements."""
-        return Analysis(paired, (*self.of(dataset, "Soft"), *self.of(dataset, "Hard")))
+        return Analysis(Paired(), (*self.of(dataset, "Soft"), *self.of(dataset, "Hard")))
 
     def panels(self, baseline: str, *methods: str) -> tuple[Panel, ...]:
         """A panel a data set, judged at the best validation epoch."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dissensus.engine.measures import examples
+from typing import Literal
+
+from dissensus.engine.measures import Examples
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment
 from dissensus.recipes.paper002.grid import HEADS, SETS, Runs, Seeds
 from dissensus.recipes.printed import printed
@@ -49,11 +51,9 @@ DISPUTED = (
 )
 
 
-def _shown_items(runs: Runs, title: str, rule: str, items: int, note: str) -> Exhibit:
-    options = (("names", ("Soft", "Hard")), ("rule", rule), ("items", items))
-    cells = {
-        name: {"": (Analysis(examples, (runs.of(name, "Soft")[0], runs.of(name, "Hard")[0]), options),)} for name in SETS
-    }
+def _shown_items(runs: Runs, title: str, rule: Literal["disputed", "agreeing"], items: int, note: str) -> Exhibit:
+    measure = Examples(("Soft", "Hard"), rule, items)
+    cells = {name: {"": (Analysis(measure, (runs.of(name, "Soft")[0], runs.of(name, "Hard")[0])),)} for name in SETS}
     return Exhibit(title, "bars", cells, ("facts.examples",), note=note)
 
 

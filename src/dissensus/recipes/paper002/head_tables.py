@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.engine.measures import mean_score, untied
+from dissensus.engine.measures import MeanScore, Untied
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Node
 from dissensus.recipes.paper002.grid import HEADS, METHODS, SETS, TIES, Runs, Seeds, tuned
 from dissensus.recipes.printed import printed
@@ -85,7 +85,7 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment:
                 clear,
                 "table",
                 {
-                    method: {name: tuple(Analysis(untied, run) for run in runs.of(name, method)) for name in SETS}
+                    method: {name: tuple(Analysis(Untied(), run) for run in runs.of(name, method)) for name in SETS}
                     for method in ("Hard", "Soft")
                 },
                 ("accuracy_untied",),
@@ -108,7 +108,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment:
         for one in printed("002", "table4")
     ]
     compared = {name: runs.soft_against_hard(name) for name in SETS}
-    improvements: dict[str, Node] = {**compared, "Average": Analysis(mean_score, tuple(compared.values()))}
+    improvements: dict[str, Node] = {**compared, "Average": Analysis(MeanScore(), tuple(compared.values()))}
     return Experiment(
         name="002/table4",
         title="Does the model doubt where people differ?",

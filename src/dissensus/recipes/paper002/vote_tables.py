@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.engine.measures import vote_statistics
-from dissensus.experiments.description import Analysis, Dataset, Exhibit, Experiment
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import VoteStatistics
+from dissensus.experiments.description import Analysis, Exhibit, Experiment
 from dissensus.recipes.paper002.grid import SETS, Seeds
 from dissensus.recipes.printed import printed
 
@@ -90,4 +91,4 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment:  # noqa: ARG0
 
 
 def _statistics(dataset: str) -> Analysis:
-    return Analysis(vote_statistics, Dataset(SETS[dataset][0]))
+    return Analysis(VoteStatistics(DataRef(SETS[dataset][0])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dissensus.engine.measures.from_records import convergence, reliability
+from dissensus.engine.measures import Convergence, Reliability
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel
 from dissensus.recipes.paper003.settings import (
     CHECKPOINTS,
@@ -173,7 +173,7 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment:
     """Reliability."""
     run = at(scale, seeds)
     labels = ("Soft", "SLS", "Multipass", "Majority", "Label smoothing", "Mixup")
-    pooled = {method: {"": (Analysis(reliability, run.runs(method)),)} for method in labels}
+    pooled = {method: {"": (Analysis(Reliability(), run.runs(method)),)} for method in labels}
     diagram = Exhibit(
         "Smooth reliability",
         "curves",
@@ -184,7 +184,7 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment:
         note="How often the top class is right, by confidence, smoothed with the kernel of smooth ECE; all seeds "
         "pooled, last epoch. Below the diagonal a method is too sure.",
     )
-    each = {method: {"": tuple(Analysis(reliability, (node,)) for node in run.runs(method))} for method in labels}
+    each = {method: {"": tuple(Analysis(Reliability(), node) for node in run.runs(method))} for method in labels}
     values = Exhibit(
         "Smooth ECE",
         "table",
@@ -221,7 +221,7 @@ def figure8(scale: str, seeds: Seeds | None = None) -> Experiment:
     """How fast."""
     run = at(scale, seeds)
     cells = {
-        method: {"": tuple(Analysis(convergence, node) for node in run.runs(method))}
+        method: {"": tuple(Analysis(Convergence(), node) for node in run.runs(method))}
         for method in ("Soft", "SLS", "Multipass", "Majority")
     }
     dots = Exhibit(

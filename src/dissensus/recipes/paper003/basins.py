@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.engine.measures.basins_geometry import barrier, gradient_variance, hessian
+from dissensus.engine.measures import GradientVariance, Hessian
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Training
 from dissensus.recipes.paper003.settings import (
     FAMILY,
@@ -23,21 +23,21 @@ HESSIAN_NAMES = ("λ max", "trace", "λ max, high disagreement", "trace, high di
 
 def _sharpness_notes(run: Scale) -> tuple[str, ...]:
     """What is measured on fewer items, or less exactly, than in the paper."""
-    asked = dict(run.hessian)
-    if not asked:
+    ours, paper = run.hessian, Hessian()
+    if ours == paper:
         return ()
-    said = f"Sharpness is measured on at most {asked['items']} items, drawn by seed, in place of all"
-    if "eigenvalues" in asked:
+    said = f"Sharpness is measured on at most {ours.items} items, drawn by seed, in place of all"
+    if ours.eigenvalues != paper.eigenvalues:
         said += "; the largest eigenvalue by Lanczos, in place of power iteration"
-    if "trace_tolerance" in asked:
-        said += f"; traces to a standard error of {asked['trace_tolerance']:.0%} of their own, or {asked['most_probes']} "
+    if ours.trace_tolerance != paper.trace_tolerance:
+        said += f"; traces to a standard error of {ours.trace_tolerance:.0%} of their own, or {ours.most_probes} "
         said += "probes, in place of 2%: that error is inside their ±"
     return (f"{said}.",)
 
 
 def _sharpness(run: Scale, method: str) -> tuple[Analysis, ...]:
     seeds = tuple(seed for seed in run.geometry if seed in run.seeds(method))
-    return tuple(Analysis(hessian, node, run.hessian) for node in run.runs(method, seeds))
+    return tuple(Analysis(run.hessian, node) for node in run.runs(method, seeds))
 
 
 def table4(scale: str, seeds: Seeds | None = None) -> Experiment:
@@ -94,9 +94,7 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment:
     geometry = tuple(seed for seed in run.geometry if seed in run.few)
     cells = {
         method: {
-            f"K = {votes}": tuple(
-                Analysis(hessian, node, run.hessian) for node in nodes(run.sparse(method, votes), geometry)
-            )
+            f"K = {votes}": tuple(Analysis(run.hessian, node) for node in nodes(run.sparse(method, votes), geometry))
             for votes in (run.votes if scale != "laptop" else run.votes[:1])
         }
         for method in ("SLS", "Soft")
@@ -134,7 +132,7 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment:
     """Label noise in the last layer."""
     run = at(scale, seeds)
     measured = {
-        method: {"": tuple(Analysis(gradient_variance, node) for node in run.runs(method))} for method in ("SLS", "Soft")
+        method: {"": tuple(Analysis(GradientVariance(), node) for node in run.runs(method))} for method in ("SLS", "Soft")
     }
     table = Exhibit(
         "Spearman correlation with vote entropy",
@@ -191,7 +189,7 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment:
     run = at(scale, seeds)
     related = {
         other: tuple(
-            Analysis(barrier, (Training(run.own["SLS"], seed), Training(run.own[other], seed)), run.barrier)
+            Analysis(run.barrier, (Training(run.own["SLS"], seed), Training(run.own[other], seed)))
             for seed in run.geometry
         )
         for other in ("Soft", "Multipass")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from dissensus import stats
-from dissensus.engine.measures.sparse_target import sparse_target
+from dissensus.engine.measures import SparseTarget
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel, Training
 from dissensus.recipes.paper003.settings import (
     CHECKPOINTS,
@@ -168,7 +168,7 @@ def _by_error(name: str, error: str, where: tuple[str, ...], what: str, scale: s
     hard = [method for method in run.sweep if method not in ("Soft", SHRUNK)]
     related = {
         (method, votes): tuple(
-            Analysis(sparse_target, tuple(Training(run.sparse(one, votes), seed) for one in (method, "Soft")))
+            Analysis(SparseTarget(), tuple(Training(run.sparse(one, votes), seed) for one in (method, "Soft")))
             for seed in run.few
         )
         for method in hard

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dissensus import stats
-from dissensus.engine.measures.out_of_distribution import out_of_distribution
-from dissensus.experiments.description import Analysis, Claim, Dataset, Exhibit, Experiment
+from dissensus.datasets.data_ref import DataRef
+from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment
 from dissensus.probes.detectors import DETECTORS
 from dissensus.recipes.paper003.settings import (
     FAMILY,
@@ -32,12 +34,8 @@ def _outside(
 ) -> Experiment:
     """`labels` are the paper's rows; those `apart` are not in its family of tests."""
     run = at(scale, seeds)
-    cells = {
-        method: {
-            "": tuple(Analysis(out_of_distribution, node, run.outside, data=Dataset(data)) for node in run.runs(method))
-        }
-        for method in (*labels, *apart)
-    }
+    measure = replace(run.outside, data=DataRef(data))
+    cells = {method: {"": tuple(Analysis(measure, node) for node in run.runs(method))} for method in (*labels, *apart)}
     hard = "Multipass" if number == 9 else "SLS"  # SLS against Soft on CIFAR-100 is Table 8
     beside = printed(f"table{number}", {"": title}, {f"p_wilcoxon_{value}": f"{value}:p" for value in AUROC})
     means = {(one.row, one.column): one.mean for one in beside}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissensus.engine.measures import evaluation
+from dissensus.engine.measures import Evaluation
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Panel
 from dissensus.recipes import speedy_settings as speedy
 from dissensus.recipes.paper003.settings import AS_PRINTED, SMOKE, Seeds, nodes, printed
@@ -25,7 +25,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment:
     flipped = Exhibit(
         "With a test-time flip",
         "table",
-        {label: {"": tuple(Analysis(evaluation, n, (("flip", True),)) for n in of)} for label, of in runs.items()},
+        {label: {"": tuple(Analysis(Evaluation(flip=True), n) for n in of)} for label, of in runs.items()},
         ("last.raw.soft_nll", "last.raw.accuracy"),
         note="The mean of the probabilities for an image and its mirror image: a trick of its own, apart from the rows "
         "above.",

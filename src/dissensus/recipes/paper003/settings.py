@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import Barrier, Hessian, OutOfDistribution
 from dissensus.experiments.description import Claim, Exhibit, Experiment, Node, Printed, Training
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Mixup
@@ -18,7 +19,6 @@ from dissensus.training.optimisers import Cosine, Linear, Sgd
 from dissensus.training.recipe import Best, Recipe, Resampled
 
 Seeds = tuple[int, ...]
-Options = tuple[tuple[str, Any], ...]
 
 AS_PRINTED = Best(on="evaluation")
 
@@ -77,9 +77,9 @@ class Scale:
     sweep: tuple[str, ...]
     held: Seeds
     geometry: Seeds
-    hessian: Options = ()
-    outside: Options = ()
-    barrier: Options = ()
+    hessian: Hessian = Hessian()
+    outside: OutOfDistribution = OutOfDistribution(DataRef("svhn"))
+    barrier: Barrier = Barrier()
     notes: tuple[str, ...] = ()
     own: Mapping[str, Recipe] = field(init=False)
 
@@ -158,13 +158,8 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             sweep=("Soft", "SLS", "Multipass", SHRUNK),
             held=(0, 1, 2),
             geometry=(0, 1, 2),
-            hessian=(
-                ("items", 500),
-                ("eigenvalues", ("lanczos",)),
-                ("trace_tolerance", 0.05),
-                ("most_probes", 60),
-            ),
-            barrier=(("training_items", 2000),),
+            hessian=Hessian(items=500, eigenvalues=("lanczos",), trace_tolerance=0.05, most_probes=60),
+            barrier=Barrier(training_items=2000),
             notes=LAPTOP_NOTES,
         )
     else:
@@ -177,9 +172,9 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             sweep=FULL_SWEEP,
             held=(0, 1),
             geometry=(0, 1),
-            hessian=(("items", 20), ("most_products", 5), ("most_probes", 5), ("micro_batch", 20)),
-            outside=(("items", 50), ("neighbour", 5)),
-            barrier=(("points", 5), ("training_items", 50)),
+            hessian=Hessian(items=20, most_products=5, most_probes=5, micro_batch=20),
+            outside=OutOfDistribution(DataRef("svhn"), items=50, neighbour=5),
+            barrier=Barrier(points=5, training_items=50),
         )
     if seeds is None:
         return found

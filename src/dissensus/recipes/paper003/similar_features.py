@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissensus.engine.measures.similarity import cka, grad_cam
+from dissensus.engine.measures import Cka, GradCam
 from dissensus.experiments.description import Analysis, Claim, Exhibit, Experiment, Training
 from dissensus.recipes.paper003.settings import (
     HIGH,
@@ -31,7 +31,7 @@ def figure9(scale: str, seeds: Seeds | None = None) -> Experiment:
     title = "Grad-CAM stability across seeds"
     values, names = ("stability", "stability_high"), ("all items", "items of high disagreement")
     cells = {
-        method: tuple(Analysis(grad_cam, run.runs(method, both)) for both in pairs(run.seeds(method)))
+        method: tuple(Analysis(GradCam(), run.runs(method, both)) for both in pairs(run.seeds(method)))
         for method in run.own
     }
     exhibit = Exhibit(
@@ -72,11 +72,12 @@ def figure12(scale: str, seeds: Seeds | None = None) -> Experiment:
     title = "Linear CKA of penultimate features"
     values, names = ("cka", "cka_unbiased"), ("as printed (biased)", "unbiased")
     within = {
-        method: tuple(Analysis(cka, run.runs(method, both)) for both in pairs(run.seeds(method))) for method in run.own
+        method: tuple(Analysis(Cka(), run.runs(method, both)) for both in pairs(run.seeds(method))) for method in run.own
     }
     across = {
         f"SLS with {method}": tuple(
-            Analysis(cka, (Training(run.own["SLS"], a), Training(run.own[method], b))) for a, b in pairs(run.seeds("SLS"))
+            Analysis(Cka(), (Training(run.own["SLS"], a), Training(run.own[method], b)))
+            for a, b in pairs(run.seeds("SLS"))
         )
         for method in ("Soft", "Majority")
     }
