@@ -19,8 +19,9 @@ from dissensus.datasets.data import to_float
 from dissensus.labels.delivery import Soft
 from dissensus.labels.targets import Empirical
 from dissensus.models import ResNet20, moments
-from dissensus.probes import geometry
-from dissensus.probes.geometry import Hessian
+from dissensus.probes.hessian import HessianOperator
+from dissensus.probes.hutch_plus_plus import hutch_plus_plus
+from dissensus.probes.lanczos import lanczos
 from dissensus.training import loop as train
 from dissensus.training.optimisers import Cosine, Sgd
 from timing import best_of
@@ -61,7 +62,7 @@ def one_product():
         model = ResNet20().build((3, 32, 32), 10, torch.zeros(3), torch.ones(3)).eval()
     generator = torch.Generator().manual_seed(0)
     x, target = torch.rand(50, 3, 32, 32, generator=generator), torch.softmax(torch.randn(50, 10, generator=generator), 1)
-    our, their = Hessian(model, x, target), theirs(model, x, target)
+    our, their = HessianOperator(model, x, target), theirs(model, x, target)
     vector = torch.randn(our.size, generator=generator)
     seconds, found = best_of(7, ours=lambda: our(vector), curvlinops=lambda: their @ vector)
     apart = (found["ours"] - found["curvlinops"]).norm() / found["curvlinops"].norm()
@@ -76,7 +77,7 @@ def one_product():
 
 def eigenvalue(model, x, target):
     began = time.perf_counter()
-    ours = geometry.lanczos(Hessian(model, x, target, micro_batch=MICRO_BATCH), seed=0, tolerance=EIGENVALUE_TOLERANCE)
+    ours = lanczos(HessianOperator(model, x, target, micro_batch=MICRO_BATCH), seed=0, tolerance=EIGENVALUE_TOLERANCE)
     our_seconds = time.perf_counter() - began
 
     operator, products = theirs(model, x, target), 0
@@ -98,7 +99,7 @@ def eigenvalue(model, x, target):
 
 def trace(model, x, target):
     began = time.perf_counter()
-    ours = geometry.hutch_plus_plus(Hessian(model, x, target, micro_batch=MICRO_BATCH), seed=0, tolerance=TRACE_TOLERANCE)
+    ours = hutch_plus_plus(HessianOperator(model, x, target, micro_batch=MICRO_BATCH), seed=0, tolerance=TRACE_TOLERANCE)
     our_seconds = time.perf_counter() - began
 
     operator = theirs(model, x, target)

@@ -1,4 +1,4 @@
-"""Small finished runs to analyse, and tiny data sets in their official formats."""
+"""Small finished runs to measure, and tiny data sets in their official formats."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import scipy.io
 
 from dissensus import datasets
 from dissensus.datasets.data import Data
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures import Measure, MeasureResult, compute, measure_spec
 from dissensus.engine.one_run import Execution, execute
 from dissensus.labels.delivery import Sampled
 from dissensus.models import Smallcnn
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Json
 from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Best, Recipe, Resampled
 
@@ -67,6 +68,11 @@ def write_sample(root: Path, name: str, images: int = 20, classes: int = 10) -> 
     return x, y
 
 
-def named(data: Data) -> Json:
-    """As specs name data."""
-    return {"name": data.name, "options": {}, "digest": data.digest}
+def ref_to(data: Data) -> DataRef:
+    """As specs name data that were loaded without options."""
+    return DataRef(data.name, digest=data.digest)
+
+
+def measured(measure: Measure, ledger: Ledger, *run_ids: str) -> MeasureResult:
+    """The result of a measure of these runs, by way of its spec."""
+    return compute(measure_spec(measure, run_ids), ledger)

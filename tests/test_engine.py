@@ -15,8 +15,8 @@ import torch
 import lives
 from dissensus import datasets
 from dissensus.engine import local
-from dissensus.engine import measures as analyses
 from dissensus.engine.events import Event
+from dissensus.engine.measures import Ensemble, measure_spec
 from dissensus.engine.one_run import Execution, InterruptedRunError, execute
 from dissensus.engine.worker import compute
 from dissensus.errors import InputError
@@ -176,7 +176,7 @@ def test_an_executor_begins_nothing_more_once_the_disk_is_full(tmp_path, monkeyp
 
 def test_two_executors_on_one_ledger_share_the_work_and_compute_nothing_twice(tmp_path):
     specs = [replace(QUICK, epochs=4).spec(DATA, seed) for seed in range(8)]
-    specs.append(analyses.ensemble((specs[0].id, specs[-1].id)))
+    specs.append(measure_spec(Ensemble(), (specs[0].id, specs[-1].id)))
     told = lives.CONTEXT.Queue()
     documents = [spec.to_json() for spec in specs]
     executors = [lives.born(lives.executing, documents, str(tmp_path), told) for _ in range(2)]

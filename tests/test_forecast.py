@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dissensus import datasets
-from dissensus.engine import measures as analyses
+from dissensus.engine.measures import Ensemble, measure_spec
 from dissensus.engine.one_run import Execution, execute
 from dissensus.experiments import cost as forecast_module
 from dissensus.experiments.cost import forecast, training_cost
@@ -27,7 +27,7 @@ def test_the_forecast_cost_is_what_a_run_counts_when_it_is_computed(tmp_path):
 def test_a_forecast_knows_the_time_once_a_run_of_the_same_model_is_finished(tmp_path):
     ledger = Ledger(tmp_path)
     specs = [QUICK.spec(DATA, seed) for seed in range(4)]
-    specs.append(analyses.ensemble((specs[0].id, specs[1].id)))
+    specs.append(measure_spec(Ensemble(), (specs[0].id, specs[1].id)))
     before = forecast(specs, ledger)
     assert (before.done, before.remaining, before.waiting, before.seconds) == (0, 5, 1, None)
     assert "unknown" in before.sentence(2)

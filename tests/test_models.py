@@ -211,7 +211,7 @@ def test_the_logits_of_speedy_are_scaled():
 def test_the_head_of_002_is_as_printed():
     model = Mlp().build((384,), 5, torch.zeros(384), torch.ones(384))
     kinds = [type(layer).__name__ for layer in (*model.body, model.head)]
-    assert kinds == ["Flatten", "Linear", "GELU", "Dropout", "Linear"]
+    assert kinds == ["Flatten", "Linear", "GELU", "Dropout", "LinearHead"]
     assert parameters(model) == 384 * 256 + 256 + 256 * 5 + 5
     assert model.body[3].p == 0.2
 

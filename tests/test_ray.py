@@ -20,9 +20,9 @@ import lives
 from dissensus import datasets
 from dissensus.cli.progress import survey
 from dissensus.engine import local
-from dissensus.engine import measures as analyses
 from dissensus.engine import ray as on_ray
 from dissensus.engine import worker_processes as processes
+from dissensus.engine.measures import Ensemble, Evaluation, measure_spec
 from dissensus.engine.one_run import Execution
 from dissensus.errors import InputError
 from dissensus.labels.targets import Teacher
@@ -127,7 +127,7 @@ def scores_in(ledger, specs):
 def test_two_nodes_give_the_scores_of_one_process(cluster, reference, tmp_path, shared):
     members = [QUICK.spec(DATA, seed) for seed in range(6)]
     ids = tuple(spec.id for spec in members)
-    specs = [*members, analyses.ensemble(ids[:2]), replace(QUICK, target=Teacher(ids[:2])).spec(DATA, 7)]
+    specs = [*members, measure_spec(Ensemble(), ids[:2]), replace(QUICK, target=Teacher(ids[:2])).spec(DATA, 7)]
     events, ledger = [], Ledger(tmp_path / "ledger")
     ended = on_ray.run_all(specs, ledger, address=cluster, listen=events.append, shared_folder=None if shared else False)
     assert not ended.failed
@@ -169,7 +169,7 @@ def test_a_run_whose_worker_is_killed_ends_with_the_same_scores(cluster, referen
 def test_a_failing_run_is_reported_and_stops_only_those_that_need_it(cluster, tmp_path, shared):
     good = [QUICK.spec(DATA, seed) for seed in (0, 1)]
     broken = Spec("select", {"name": "unheard of"}, {"of": (good[0].id,)})
-    waiting = analyses.evaluation(broken.id)
+    waiting = measure_spec(Evaluation(), (broken.id,))
     ledger = Ledger(tmp_path)
     ended = on_ray.run_all([*good, broken, waiting], ledger, address=cluster, shared_folder=shared)
     assert ledger.ids() == sorted(spec.id for spec in good)

@@ -7,8 +7,8 @@ import torch
 
 from dissensus import datasets
 from dissensus.engine import local
-from dissensus.engine import measures as analyses
 from dissensus.engine.events import Event
+from dissensus.engine.measures import Ensemble, Evaluation, Lowest, measure_spec
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.scheduler import Agenda
 from dissensus.errors import InputError
@@ -96,7 +96,7 @@ def test_the_best_validation_epoch_is_kept_beside_the_last(ledger):
     assert run.facts["best_epoch"] == int(np.argmin(losses))
     assert set(run.scores) == {"last", "best"}
     assert len(losses) <= 6
-    again = execute(analyses.evaluation(run.id, "best"), ledger)
+    again = execute(measure_spec(Evaluation("best"), (run.id,)), ledger)
     assert np.isclose(again.scores["best"]["raw"]["soft_nll"], run.scores["best"]["raw"]["soft_nll"], atol=1e-9)
 
 
@@ -111,10 +111,10 @@ def test_a_student_learns_from_its_teachers(ledger):
 
 def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger):
     members = tuple(execute(replace(SMALL, target=Majority()).spec(DATA, seed), ledger).id for seed in (0, 1))
-    run = execute(analyses.ensemble(members), ledger)
+    run = execute(measure_spec(Ensemble(), members), ledger)
     rows = [set(ledger.arrays(one, "predictions")["rows"].tolist()) for one in members]
     assert run.facts["items"]["evaluation"] == len(rows[0] & rows[1])
-    alone = execute(analyses.ensemble(members[:1]), ledger)
+    alone = execute(measure_spec(Ensemble(), members[:1]), ledger)
     assert np.isclose(
         alone.scores["last"]["raw"]["soft_nll"], ledger.read(members[0]).scores["last"]["raw"]["soft_nll"], atol=1e-6
     )
@@ -122,10 +122,10 @@ def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger
 
 def test_the_winner_of_a_grid_is_the_run_with_the_lowest_column(ledger):
     grid = tuple(execute(replace(SMALL, optimiser=AdamW(lr=lr)).spec(DATA, 0), ledger).id for lr in (1e-5, 1e-2))
-    chosen = execute(analyses.lowest(grid, "train_loss"), ledger)
+    chosen = execute(measure_spec(Lowest("train_loss"), grid), ledger)
     assert chosen.facts["winner"] == grid[1]
     with pytest.raises(InputError, match="no 'validation_loss'"):
-        execute(analyses.lowest(grid), ledger)
+        execute(measure_spec(Lowest(), grid), ledger)
 
 
 def test_rounding_does_not_choose_between_runs_that_are_the_same_but_for_it(ledger):
@@ -134,8 +134,8 @@ def test_rounding_does_not_choose_between_runs_that_are_the_same_but_for_it(ledg
     specs = {by: replace(SMALL, epochs=SMALL.epochs + 1).spec(DATA, seed) for seed, by in ((7, 1e-9), (8, 1e-3))}
     for by, spec in specs.items():
         ledger.publish(replace(first, spec=spec, curve={"train_loss": [least * (1 - by)]}), {}, {})
-    a_tie = execute(analyses.lowest((first.id, specs[1e-9].id), "train_loss"), ledger)
-    better = execute(analyses.lowest((first.id, specs[1e-3].id), "train_loss"), ledger)
+    a_tie = execute(measure_spec(Lowest("train_loss"), (first.id, specs[1e-9].id)), ledger)
+    better = execute(measure_spec(Lowest("train_loss"), (first.id, specs[1e-3].id)), ledger)
     assert (a_tie.facts["winner"], better.facts["winner"]) == (first.id, specs[1e-3].id)
 
 
@@ -149,7 +149,7 @@ def test_data_that_changed_since_the_plan_are_refused(tmp_path):
 def test_one_failing_run_stops_only_those_that_need_it(tmp_path):
     good, bad = SMALL.spec(DATA, 0), replace(SMALL, target=Teacher(("f" * 16,))).spec(DATA, 0)
     broken = Spec("select", {"name": "unheard of"}, {"of": (good.id,)})
-    waiting = analyses.evaluation(broken.id)
+    waiting = measure_spec(Evaluation(), (broken.id,))
     events = []
     ended = local.run_all(in_order([waiting, broken, bad, good]), Ledger(tmp_path), listen=events.append)
     assert good.id in Ledger(tmp_path)
@@ -161,7 +161,7 @@ def test_one_failing_run_stops_only_those_that_need_it(tmp_path):
 
 def test_a_pool_of_processes_gives_what_one_process_gives(tmp_path):
     specs = [SMALL.spec(DATA, seed) for seed in range(3)]
-    specs.append(analyses.ensemble(tuple(spec.id for spec in specs)))
+    specs.append(measure_spec(Ensemble(), tuple(spec.id for spec in specs)))
     events = []
     alone = local.run_all(specs, Ledger(tmp_path / "one"), execution=Execution(threads=1))
     pooled = local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=events.append)
@@ -178,7 +178,7 @@ def test_a_pool_of_processes_gives_what_one_process_gives(tmp_path):
 
 def test_an_agenda_hands_out_a_spec_only_when_its_inputs_are_there(tmp_path):
     one = SMALL.spec(DATA, 0)
-    two = analyses.evaluation(one.id)
+    two = measure_spec(Evaluation(), (one.id,))
     ledger = Ledger(tmp_path)
     agenda = Agenda([two, one], ledger, listen=lambda event: None)
     assert agenda.next().specs == (one,)
@@ -222,7 +222,7 @@ def test_a_chosen_run_is_trained_as_the_winner_was_and_says_so(tmp_path):
     ledger, data = Ledger(tmp_path), DATA
     base = replace(SMALL, validation=Holdout(0.25), keep="curve", epochs=1)
     grid = [execute(replace(base, optimiser=AdamW(lr=lr)).spec(data, 0), ledger).id for lr in (1e-5, 0.01)]
-    choice = execute(analyses.lowest(tuple(grid)), ledger)
+    choice = execute(measure_spec(Lowest(), tuple(grid)), ledger)
     assert choice.facts["winner"] == grid[1]
     chosen = execute(replace(SMALL, chosen=Chosen(choice.id)).spec(data, 1), ledger)
     assert chosen.facts["chosen"]["optimiser"]["lr"] == 0.01

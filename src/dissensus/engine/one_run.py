@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dissensus import metrics
-from dissensus.engine import measures as analyses
+from dissensus.engine import measures
 from dissensus.engine.outcome import Curve, Outcome, concluded, versions
 from dissensus.engine.setup import Stage, own_loss
 from dissensus.labels.targets import Target
@@ -30,7 +30,7 @@ COMPILE_PAYS_ABOVE = 3e14
 benchmarks/layouts.py can check. For smallcnn, where it was run, compiling is never repaid."""
 
 Progress = Callable[[int, int, float | None], None]
-"""(epochs done, epochs in all, training loss); of an analysis, products done and at most to do, without a loss."""
+"""(epochs done, epochs in all, training loss); of a measure, work done and at most to do, without a loss."""
 
 
 Stop = Callable[[], bool]
@@ -83,7 +83,8 @@ def execute(
                 raise InterruptedRunError
             progress(done, of, None)
 
-        outcome = Outcome(*analyses.compute(spec, ledger, tell))
+        result = measures.compute(spec, ledger, tell)
+        outcome = Outcome(result.scores, result.facts, result.arrays)
     provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
     run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
     if group.leads:

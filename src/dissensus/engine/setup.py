@@ -12,9 +12,11 @@ from torch import Tensor, nn
 from dissensus import datasets, random
 from dissensus.datasets import cifar10
 from dissensus.datasets.data import Data
+from dissensus.datasets.data_ref import DataRef
 from dissensus.errors import InputError
 from dissensus.labels.targets import Target, Teacher, teacher_target
 from dissensus.models import moments
+from dissensus.models.model import Model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Spec
 from dissensus.training import evaluate
@@ -36,7 +38,8 @@ class Stage:
     def of(cls, spec: Spec, ledger: Ledger) -> Stage:
         """Load the data and check that they are the ones the spec means, and that they can be trained on."""
         settings = resolved(spec, ledger)
-        recipe, seed, data = Recipe.of(settings), int(settings["seed"]), loaded(settings["data"])
+        recipe, seed, named = Recipe.of(settings), int(settings["seed"]), settings["data"]
+        data = loaded(DataRef(named["name"], tuple(named["options"].items()), named["digest"]))
         rows, held_out = recipe.split.split(data.labels, seed)
         validation = None
         if recipe.validation is not None:
@@ -89,7 +92,7 @@ class Stage:
         parts = {"train": self.train, "validation": self.validation, "evaluation": self.held_out}
         return [(part, rows) for part, rows in parts.items() if self.recipe.monitored and rows is not None]
 
-    def model(self) -> nn.Module:
+    def model(self) -> Model:
         """The network at its initial weights, a function of the seed alone."""
         x = self.x(self.train)
         mean, std = published_moments(self.data.name, x) or moments(x)
@@ -110,12 +113,12 @@ def resolved(spec: Spec, ledger: Ledger) -> Json:
     return {**spec.settings, **{name: winner[name] for name in chosen["fields"]}}
 
 
-def loaded(named: Json) -> Data:
+def loaded(ref: DataRef) -> Data:
     """The data that a spec names, if they still are the ones it was planned on."""
-    data = _load(str(datasets.data_root()), named["name"], tuple(sorted(named["options"].items())))
-    if data.digest != named["digest"]:
+    data = _load(str(datasets.data_root()), ref.dataset, ref.options)
+    if data.digest != ref.digest:
         raise InputError(
-            f"the content is {data.digest}, and this run was planned on {named['digest']}",
+            f"the content is {data.digest}, and this run was planned on {ref.digest}",
             where=f"data set {data.name}",
             hint="Plan it anew with `dissensus run`, or put the former files back",
         )
@@ -142,7 +145,7 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
         )
 
 
-def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
+def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> Model:
     """A finished run's network, with the weights of a checkpoint."""
     model = Stage.of(ledger.read(run_id).spec, ledger).model()
     model.load_state_dict(ledger.weights(run_id, checkpoint))

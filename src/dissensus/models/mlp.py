@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from dissensus.models.classifier import Classifier
+from dissensus.models.heads import LinearHead
 from dissensus.models.normalise import Normalise
 
 
@@ -24,7 +25,7 @@ class Linear:
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
         """For inputs of `shape` (without the batch)."""
-        return Classifier(Normalise(shape, mean, std), nn.Flatten(), nn.Linear(prod(shape), classes))
+        return Classifier(Normalise(shape, mean, std), nn.Flatten(), LinearHead(prod(shape), classes))
 
 
 @dataclass(frozen=True)
@@ -43,4 +44,4 @@ class Mlp:
         layers: list[nn.Module] = [nn.Flatten()]
         for wide, narrow in pairwise(widths):
             layers += [nn.Linear(wide, narrow), nn.GELU(), nn.Dropout(self.dropout)]
-        return Classifier(Normalise(shape, mean, std), nn.Sequential(*layers), nn.Linear(widths[-1], classes))
+        return Classifier(Normalise(shape, mean, std), nn.Sequential(*layers), LinearHead(widths[-1], classes))

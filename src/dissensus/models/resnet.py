@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from dissensus.models.classifier import Classifier
+from dissensus.models.heads import LinearHead
 from dissensus.models.normalise import Normalise
 
 
@@ -75,4 +76,4 @@ def _resnet(normalise: Normalise, channels: int, classes: int, *, widths: tuple[
     for module in body.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-    return Classifier(normalise, body, nn.Linear(wide_in, classes))
+    return Classifier(normalise, body, LinearHead(wide_in, classes), last_stage=layers[-1])

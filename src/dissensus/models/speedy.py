@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, linear
+from torch.nn.functional import conv2d
 
 from dissensus.models.classifier import Classifier
+from dissensus.models.heads import LinearHead
 from dissensus.models.normalise import Normalise
 
 PATCH = 2
@@ -43,7 +44,8 @@ class Speedy:
             layers += [_convolution(width, width), nn.BatchNorm2d(width), nn.GELU()]
             wide_in, side = width, max(1, side // 2)
         body = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
-        return Whitened(Normalise(shape, mean, std), body, ScaledLinear(wide_in, classes, self.scale))
+        head = LinearHead(wide_in, classes, bias=False, scale=self.scale)
+        return Whitened(Normalise(shape, mean, std), body, head, last_stage=layers[-1])
 
 
 def _convolution(wide_in: int, wide_out: int) -> nn.Conv2d:
@@ -97,15 +99,3 @@ class Whitening(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, 8C, H - 1, W - 1]."""
         return conv2d(x, self.weight, self.bias)
-
-
-class ScaledLinear(nn.Linear):
-    """A linear layer without bias whose outputs are multiplied by a constant, so that its weights learn more slowly."""
-
-    def __init__(self, wide_in: int, wide_out: int, scale: float) -> None:
-        super().__init__(wide_in, wide_out, bias=False)
-        self.scale = scale
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, wide_in] to [B, wide_out]."""
-        return linear(x, self.weight) * self.scale

@@ -1,1 +1,1 @@
-"""Pure functions of a trained model and tensors: sharpness, barriers, detectors, attention, features."""
+"""What can be asked of a trained model: pure functions of a model and tensors, which leave the model as it was."""

@@ -1,4 +1,4 @@
-"""Scores for items that do not belong: higher is stranger, one float64 an item, nothing tuned (003, tables 7 to 9).
+"""Scores for items that do not belong: higher is stranger, one float64 per item, nothing tuned.
 
 `metrics.auroc` says how well a score tells the two kinds apart.
 """
@@ -10,26 +10,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from dissensus.datasets.data import to_float
 from dissensus.errors import InputError
+from dissensus.models.model import Model
 from dissensus.models.predictions import Predictions
+from dissensus.probes.requirements import features_of
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """All that a detector may look at: the model, items `x` and what the model says of them, and what it was trained on.
+class DetectorInput:
+    """All that a detector may look at: the model, items `x` and its predictions for them, and what it was trained on.
 
-    `train_features` [M, D] are the penultimate features of the training items, unaugmented; `neighbour` is `knn`'s k.
+    `train_features` [M, D] are the penultimate features of the training items, unaugmented; `k` is that of `knn`.
     """
 
-    model: nn.Module
+    model: Model
     x: Tensor
     predictions: Predictions
     train_features: Tensor
-    neighbour: int = 50
+    k: int = 50
 
 
 def energy(logits: Tensor) -> Tensor:
@@ -54,26 +56,24 @@ def margin(logits: Tensor) -> Tensor:
     return second - first
 
 
-def odin(
-    model: nn.Module, x: Tensor, *, temperature: float = 1000.0, epsilon: float = 0.0014, batch: int = 250
-) -> Tensor:
+def odin(model: Model, x: Tensor, *, temperature: float = 1000.0, epsilon: float = 0.0014, batch: int = 250) -> Tensor:
     """Minus the largest tempered probability, after a small step that makes the model surer (Liang et al., 2018).
 
     The step is `epsilon` in pixels ([0, 1]), along the sign of the input gradient of the predicted class's tempered
-    log-probability. Two deviations: the result is clipped to [0, 1] (theirs may leave it), and a gradient of
-    exactly 0 takes no step (theirs counts 0 as positive). At this temperature softmax is near uniform, so that the
+    log-probability. Two deviations from the paper: the result is clipped to [0, 1] (theirs may leave it), and a gradient
+    of exactly 0 takes no step (theirs counts 0 as positive). At this temperature softmax is near uniform, so that the
     gradient of a sure prediction does not vanish in float32. In eval mode, on a copy of the model.
     """
     fixed = copy.deepcopy(model).eval().requires_grad_(False)
     scores = []
     for part in torch.split(x, batch):
         pixels = to_float(part).detach().requires_grad_()
-        logits = fixed.predict(pixels).logits  # type: ignore[operator]
+        logits = fixed.predict(pixels).logits
         doubt = cross_entropy(logits / temperature, logits.argmax(1), reduction="sum")
         (slope,) = torch.autograd.grad(doubt, pixels)
         with torch.no_grad():
             surer = (pixels - epsilon * slope.sign()).clamp(0, 1)
-            scores.append(msp(fixed.predict(surer).logits.double() / temperature).cpu())  # type: ignore[operator]
+            scores.append(msp(fixed.predict(surer).logits.double() / temperature).cpu())
     return torch.cat(scores)
 
 
@@ -90,27 +90,21 @@ def knn(features: Tensor, train_features: Tensor, *, k: int = 50, block: int = 2
             state="",
         )
     train = normalize(train_features.double(), dim=1)
-    found = []
+    distances = []
     for query in torch.split(normalize(features.double(), dim=1), block):
         nearest = query.new_empty(len(query), 0)
-        for some in torch.split(train, block):
-            pool = torch.cat([nearest, torch.cdist(query, some)], 1)
+        for neighbours in torch.split(train, block):
+            pool = torch.cat([nearest, torch.cdist(query, neighbours)], 1)
             nearest = pool.topk(min(k, pool.shape[1]), dim=1, largest=False).values
-        found.append(nearest.amax(1))
-    return torch.cat(found)
+        distances.append(nearest.amax(1))
+    return torch.cat(distances)
 
 
-def _penultimate(scene: Scene) -> Tensor:
-    if scene.predictions.features is None:
-        raise InputError("this model gives no features", where="knn", hint="Use another detector", state="")
-    return scene.predictions.features
-
-
-DETECTORS: dict[str, Callable[[Scene], Tensor]] = {
-    "energy": lambda scene: energy(scene.predictions.logits),
-    "msp": lambda scene: msp(scene.predictions.logits),
-    "odin": lambda scene: odin(scene.model, scene.x),
-    "predictive_entropy": lambda scene: predictive_entropy(scene.predictions.logits),
-    "margin": lambda scene: margin(scene.predictions.logits),
-    "knn": lambda scene: knn(_penultimate(scene), scene.train_features, k=scene.neighbour),
+DETECTORS: dict[str, Callable[[DetectorInput], Tensor]] = {
+    "energy": lambda given: energy(given.predictions.logits),
+    "msp": lambda given: msp(given.predictions.logits),
+    "odin": lambda given: odin(given.model, given.x),
+    "predictive_entropy": lambda given: predictive_entropy(given.predictions.logits),
+    "margin": lambda given: margin(given.predictions.logits),
+    "knn": lambda given: knn(features_of(given.predictions, "knn"), given.train_features, k=given.k),
 }

@@ -1,76 +1,104 @@
-"""What is computed from finished runs: measure (of one), relate (of several), select (of a grid).
+"""What is computed from finished runs, one file per measure or close family.
 
-A spec of these kinds has settings {"name": …, …} and names its runs under `inputs["of"]`. One file a topic; each has a
-table `ANALYSES` of its own, by the names that specs use; those that take minutes, and tell how far they are, in `LONG`.
+A measure is a frozen dataclass with one method. Its spec has the kind `measure` (of one run, or of data alone), `relate`
+(of several) or `select` (of a grid), settings {"name": …, its options}, and names the runs under `inputs["of"]`.
 """
 
 from __future__ import annotations
 
-from dissensus.engine.measures import basins_geometry as geometry
-from dissensus.engine.measures import checkpoint_scores as scores
-from dissensus.engine.measures import from_records as curves
-from dissensus.engine.measures import method_pairs as pairs
-from dissensus.engine.measures import out_of_distribution as ood
-from dissensus.engine.measures import similarity as representation
-from dissensus.engine.measures import sparse_target as disagreement
-from dissensus.engine.measures import vote_statistics as people
-from dissensus.engine.measures.basins_geometry import barrier, gradient_variance, hessian
-from dissensus.engine.measures.checkpoint_scores import ensemble, evaluation, lowest
-from dissensus.engine.measures.from_records import convergence, reliability, slices
-from dissensus.engine.measures.measure import Analysis, LongAnalysis, Outcome, Tell
-from dissensus.engine.measures.method_pairs import examples, mean_score, paired, untied
-from dissensus.engine.measures.out_of_distribution import out_of_distribution
-from dissensus.engine.measures.similarity import cka, grad_cam
-from dissensus.engine.measures.sparse_target import sparse_target
-from dissensus.engine.measures.vote_statistics import vote_statistics
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation
+from dissensus.engine.measures.disagreement_slices import Slices
+from dissensus.engine.measures.grid_winner import Lowest
+from dissensus.engine.measures.label_noise import GradientVariance
+from dissensus.engine.measures.learning_speed import Convergence
+from dissensus.engine.measures.loss_barrier import Barrier
+from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, with_digests
+from dissensus.engine.measures.method_pairs import MeanScore, Paired
+from dissensus.engine.measures.out_of_distribution import OutOfDistribution
+from dissensus.engine.measures.reliability_curve import Reliability
+from dissensus.engine.measures.sharpness import Hessian
+from dissensus.engine.measures.similarity import Cka, GradCam
+from dissensus.engine.measures.single_items import Examples, Untied
+from dissensus.engine.measures.sparse_target import SparseTarget
+from dissensus.engine.measures.vote_statistics import VoteStatistics
 from dissensus.errors import InputError
+from dissensus.store.encoding import decode, encode, name_of, table
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Spec
-
-ANALYSES: dict[str, Analysis] = {
-    name: analysis
-    for topic in (scores, curves, disagreement, geometry, ood, pairs, people, representation)
-    for name, analysis in topic.ANALYSES.items()
-}
-
-
-LONG: dict[str, LongAnalysis] = geometry.LONG
-
-
-def compute(spec: Spec, ledger: Ledger, tell: Tell = lambda done, of: None) -> Outcome:  # noqa: ARG005
-    """The outcome of a measure, relate or select spec."""
-    name = spec.settings["name"]
-    if name in LONG:
-        return LONG[name](spec, ledger, tell)
-    if name in ANALYSES:
-        return ANALYSES[name](spec, ledger)
-    raise InputError(f"{name!r} is not one of {', '.join([*ANALYSES, *LONG])}", where=f"{spec.kind} spec", state="")
-
+from dissensus.store.spec import Kind, Spec
 
 __all__ = [
-    "ANALYSES",
-    "LONG",
-    "Analysis",
-    "LongAnalysis",
-    "Outcome",
+    "MEASURES",
+    "Barrier",
+    "Cka",
+    "Convergence",
+    "Ensemble",
+    "Evaluation",
+    "Examples",
+    "GradCam",
+    "GradientVariance",
+    "Hessian",
+    "Lowest",
+    "MeanScore",
+    "Measure",
+    "MeasureResult",
+    "OutOfDistribution",
+    "Paired",
+    "Reliability",
+    "Slices",
+    "SparseTarget",
     "Tell",
-    "barrier",
-    "cka",
+    "Untied",
+    "VoteStatistics",
     "compute",
-    "convergence",
-    "ensemble",
-    "evaluation",
-    "examples",
-    "grad_cam",
-    "gradient_variance",
-    "hessian",
-    "lowest",
-    "mean_score",
-    "out_of_distribution",
-    "paired",
-    "reliability",
-    "slices",
-    "sparse_target",
-    "untied",
-    "vote_statistics",
+    "measure_of",
+    "measure_spec",
+    "with_digests",
 ]
+
+MEASURES: dict[str, type] = table(
+    Barrier,
+    Cka,
+    Convergence,
+    Ensemble,
+    Evaluation,
+    Examples,
+    GradCam,
+    GradientVariance,
+    Hessian,
+    Lowest,
+    MeanScore,
+    OutOfDistribution,
+    Paired,
+    Reliability,
+    Slices,
+    SparseTarget,
+    Untied,
+    VoteStatistics,
+)
+"""By the names that specs use."""
+
+
+def measure_spec(measure: Measure, run_ids: tuple[str, ...] = ()) -> Spec:
+    """The spec of a measure of these runs."""
+    if measure.runs != len(run_ids) and not (measure.runs is None and run_ids):
+        takes = "one or more" if measure.runs is None else measure.runs
+        raise InputError(
+            f"it is computed from {takes} runs, and {len(run_ids)} are given", where=name_of(type(measure)), state=""
+        )
+    kind: Kind = "select" if isinstance(measure, Lowest) else "measure" if len(run_ids) < 2 else "relate"
+    return Spec(kind, encode(measure), {"of": run_ids} if run_ids else {})
+
+
+def measure_of(spec: Spec) -> Measure:
+    """The measure that a spec describes."""
+    name = spec.settings["name"]
+    if name not in MEASURES:
+        raise InputError(f"{name!r} is not one of {', '.join(MEASURES)}", where=f"{spec.kind} spec", state="")
+    measure: Measure = decode(spec.settings, {**MEASURES, **table(DataRef)})
+    return measure
+
+
+def compute(spec: Spec, ledger: Ledger, tell: Tell = lambda done, total: None) -> MeasureResult:  # noqa: ARG005
+    """The result of a measure, relate or select spec."""
+    return measure_of(spec).compute(spec.inputs.get("of", ()), ledger, tell)

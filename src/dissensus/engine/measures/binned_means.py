@@ -11,8 +11,8 @@ from dissensus.votes.votes import Floats
 def zero_then_equal_mass(x: Floats, y: Floats, bins: int) -> Json:
     """Means of `x` and `y` over the items with x exactly 0, and then over `bins` bins of equal mass of the others.
 
-    Bins are made by stable sorting and `array_split`. One without an item stays, with None for its means, so that a
-    place is the same bin in every run.
+    Bins are made by stable sorting and `array_split`. A bin without items stays, with None for its means, so that an
+    index means the same bin in every run.
 
     >>> zero_then_equal_mass(np.array([0.0, 3.0, 0.0, 1.0, 2.0]), np.array([1.0, 30.0, 2.0, 10.0, 20.0]), bins=2)
     {'x': [0.0, 1.5, 3.0], 'y': [1.5, 15.0, 30.0], 'items': [2, 2, 1]}

@@ -1,4 +1,4 @@
-"""A finished run, taken up again: its data and split, and the network of one of its checkpoints."""
+"""A finished run, loaded again: its data and split, and the network of one of its checkpoints."""
 
 from __future__ import annotations
 
@@ -6,95 +6,84 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus import random
 from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
+from dissensus.models.model import Model
 from dissensus.models.predictions import Predictions
-from dissensus.store.ledger import Arrays, Ledger
+from dissensus.probes.requirements import features_of
+from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Run
 from dissensus.training import evaluate
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class FinishedRun:
     """`model` is in eval mode. `checkpoint` is the one it has: `last` where `best` was asked for and never kept."""
 
-    stage: Stage
+    setup: Stage
     checkpoint: str
-    model: nn.Module
+    model: Model
 
     @classmethod
-    def of(cls, run_id: str, ledger: Ledger, checkpoint: str) -> Subject:
+    def load(cls, run_id: str, ledger: Ledger, checkpoint: str) -> FinishedRun:
         """From the run's record and weights, on the CPU, or on a GPU where there is one."""
         run = ledger.read(run_id)
-        stage, name = Stage.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
-        model = stage.model()
+        setup, name = Stage.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
+        model = setup.model()
         model.load_state_dict(ledger.weights(run_id, name))
-        return cls(stage, name, placed(model, stage))
+        return cls(setup, name, on_device(model, setup))
 
     @property
     def seed(self) -> int:
         """The run's."""
-        return self.stage.seed
+        return self.setup.seed
 
     def x(self, rows: Tensor) -> Tensor:
-        """The inputs of these rows as they are stored, where the model is."""
-        return self.stage.x(rows).to(next(self.model.parameters()).device)
+        """The inputs of these rows as they are stored, on the model's device."""
+        return self.setup.x(rows).to(next(self.model.parameters()).device)
 
     def predict(self, rows: Tensor) -> Predictions:
-        """What the model says of these rows, unaugmented; on the CPU."""
+        """The predictions for these rows, unaugmented; on the CPU."""
         return evaluate.predict(self.model, self.x(rows))
 
-    def features(self, rows: Tensor) -> Tensor:
-        """Penultimate features of these rows [n, D]."""
-        return features_of(self.predict(rows))
+    def features(self, rows: Tensor, probe: str) -> Tensor:
+        """The penultimate features of these rows [n, D], which `probe` needs."""
+        return features_of(self.predict(rows), probe)
 
 
-def placed(model: nn.Module, stage: Stage) -> nn.Module:
+def load_pair(run_ids: tuple[str, ...], ledger: Ledger, checkpoint: str) -> tuple[FinishedRun, FinishedRun]:
+    """Two finished runs."""
+    first, second = (FinishedRun.load(run_id, ledger, checkpoint) for run_id in run_ids)
+    return first, second
+
+
+def on_device(model: Model, setup: Stage) -> Model:
     """In eval mode, where and how it is fastest: on a GPU if there is one; channels-last for images, as in training."""
-    if stage.data.x is not None and stage.data.x.ndim == 4:
+    if setup.data.x is not None and setup.data.x.ndim == 4:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
-def features_of(predictions: Predictions) -> Tensor:
-    """The penultimate features, which every model of ours gives."""
-    assert predictions.features is not None
-    return predictions.features
+def kept_checkpoint(run: Run, checkpoint: str) -> str:
+    """`checkpoint`, or `last` where the run kept no best epoch."""
+    if checkpoint not in ("last", "best"):
+        raise InputError(f"{checkpoint!r} is not one of last, best", where="checkpoint", state="")
+    return checkpoint if checkpoint in run.scores else "last"
 
 
-def kept_checkpoint(run: Run, wanted: str) -> str:
-    """`wanted`, or `last` where the run kept no best epoch."""
-    if wanted not in ("last", "best"):
-        raise InputError(f"{wanted!r} is not one of last, best", where="checkpoint", state="")
-    return wanted if wanted in run.scores else "last"
-
-
-def kept_predictions(run_id: str, ledger: Ledger, checkpoint: str) -> Arrays:
-    """What a run recorded of its checkpoint on the items it held out: rows, logits, people, labels, ids."""
-    name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
-    arrays = ledger.arrays(run_id, name)
-    if arrays is None:
-        raise InputError(
-            f"the predictions of run {run_id} were not kept",
-            where=str(ledger.folder),
-            hint="Remove its folder and run it again",
-        )
-    return arrays
-
-
-def held_out_in_both(one: Stage, other: Stage) -> Tensor:
+def held_out_in_both(first: Stage, second: Stage) -> Tensor:
     """The rows that neither run was trained on, ascending."""
-    if one.data.digest != other.data.digest:
+    if first.data.digest != second.data.digest:
         raise InputError(
             "these runs are of different data", where="relate", hint="Compare runs of one data set", state=""
         )
-    return in_all([one.held_out, other.held_out])
+    return rows_in_all([first.held_out, second.held_out])
 
 
-def in_all(parts: list[Tensor]) -> Tensor:
+def rows_in_all(parts: list[Tensor]) -> Tensor:
     """The rows that are in every part, ascending; none is an error."""
     shared = sorted(set.intersection(*(set(part.tolist()) for part in parts)))
     if not shared:

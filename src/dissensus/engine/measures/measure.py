@@ -1,23 +1,50 @@
-"""What an analysis gives."""
+"""The Measure seam: what a measure is, and what it gives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol
 
+from dissensus.datasets.data_ref import DataRef
 from dissensus.store.ledger import Arrays, Ledger
-from dissensus.store.spec import Json, Spec
-
-Outcome = tuple[Json, Json, dict[str, Arrays]]
-"""Scores, facts, arrays. What a table or figure shows is in scores and facts: reports are made from records alone."""
-
-Analysis = Callable[[Spec, Ledger], Outcome]
+from dissensus.store.spec import Json
 
 Tell = Callable[[int, int], None]
-"""Told how much of the work is done, and of how much at most. It may raise, to end the work."""
+"""Called with the work done so far and the most that there may be. It may raise, to stop the work."""
 
-LongAnalysis = Callable[[Spec, Ledger, Tell], Outcome]
-"""One that takes minutes."""
+
+@dataclass(frozen=True)
+class MeasureResult:
+    """What a table or figure shows is in `scores` and `facts`: reports are made from records, which have no arrays."""
+
+    scores: Json
+    facts: Json = field(default_factory=dict)
+    arrays: dict[str, Arrays] = field(default_factory=dict)
+
+
+class Measure(Protocol):
+    """Something computed from finished runs: a frozen dataclass that is written into a spec, its fields its options.
+
+    `runs` is how many runs it takes, None for one or more. `cheap` says that it reads records and stored predictions
+    alone, so that it can be computed anew whenever it is shown.
+    """
+
+    runs: ClassVar[int | None] = 1
+    cheap: ClassVar[bool] = False
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        """The result for these runs of the ledger. Long work calls `tell` as it goes."""
+        ...
+
+
+def with_digests(measure: Measure, digest: Callable[[DataRef], str]) -> Measure:
+    """The measure with the digest of every data set that it names filled in."""
+    refs = {name: value for name, value in vars(measure).items() if isinstance(value, DataRef)}
+    filled = {name: replace(ref, digest=digest(ref)) for name, ref in refs.items()}
+    complete: Measure = replace(measure, **filled)  # type: ignore[type-var]
+    return complete
 
 
 def finite(value: float | None) -> float | None:

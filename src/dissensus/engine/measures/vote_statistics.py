@@ -1,61 +1,66 @@
-"""What people said, without any model: how many voted, how far they disagree, and on what (002)."""
+"""What people said, without any model: how many voted, how far they disagree, and on what."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from dissensus import metrics
-from dissensus.engine.measures.measure import Analysis, Outcome
+from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
 from dissensus.engine.setup import loaded
 from dissensus.errors import InputError
 from dissensus.labels.targets import ties
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Json, Spec
 
 BINS = 20
 """Of the histogram of normalised entropies, from 0 to 1."""
 
 
-def vote_statistics(data: Json) -> Spec:
-    """Measure: of a data set, sizes, the normalised entropy of its items' votes, and its least and most disputed item."""
-    return Spec("measure", {"name": "vote_statistics", "data": data})
+@dataclass(frozen=True)
+class VoteStatistics(Measure):
+    """Of a data set: sizes, the normalised entropy of its items' votes, and its least and most disputed item."""
 
+    data: DataRef
 
-def _vote_statistics(spec: Spec, ledger: Ledger) -> Outcome:  # noqa: ARG001 - it needs no run
-    data = loaded(spec.settings["data"])
-    if data.counts is None:
-        raise InputError("these data have no votes to count", where=data.name, state="")
-    entropy = metrics.normalised_entropy(data.people).numpy()
-    tied = ties(data, torch.arange(len(data)))
-    scores = {
-        "classes": len(data.classes),
-        "items": len(data),
-        "votes_an_item": float(data.counts.sum(1).double().mean()),
-        "normalised_entropy": float(entropy.mean()),
-        "normalised_entropy_sd": float(entropy.std(ddof=1)) if len(entropy) > 1 else None,
-        "unanimous": float((entropy == 0).mean()),
-        "tied": tied / len(data),
-    }
-    shares, edges = np.histogram(entropy, bins=BINS, range=(0.0, 1.0))
-    histogram = {"x": ((edges[:-1] + edges[1:]) / 2).tolist(), "y": (shares / len(entropy)).tolist()}
-    disputed = np.flatnonzero(entropy > 0)
-    if not len(disputed):
-        raise InputError("people agree on every item", where=data.name, hint="Use data on which they differ", state="")
-    extremes = {
-        "near consensus": int(disputed[np.argmin(entropy[disputed])]),
-        "most disputed": int(np.argmax(entropy)),
-    }
-    examples = [
-        {
-            "name": f"{data.name}, item {data.ids[row]}",
-            "said": f"{what}: normalised entropy {entropy[row]:.2f} of {int(data.counts[row].sum())} votes",
-            "classes": list(data.classes),
-            "shares": {"People": data.people[row].tolist()},
+    runs: ClassVar[int | None] = 0
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        data = loaded(self.data)
+        if data.counts is None:
+            raise InputError("these data have no votes to count", where=data.name, state="")
+        entropy = metrics.normalised_entropy(data.people).numpy()
+        tied = ties(data, torch.arange(len(data)))
+        scores = {
+            "classes": len(data.classes),
+            "items": len(data),
+            "votes_an_item": float(data.counts.sum(1).double().mean()),
+            "normalised_entropy": float(entropy.mean()),
+            "normalised_entropy_sd": float(entropy.std(ddof=1)) if len(entropy) > 1 else None,
+            "unanimous": float((entropy == 0).mean()),
+            "tied": tied / len(data),
         }
-        for what, row in extremes.items()
-    ]
-    return scores, {"entropies": histogram, "examples": examples, "notes": list(data.notes)}, {}
-
-
-ANALYSES: dict[str, Analysis] = {"vote_statistics": _vote_statistics}
+        items_per_bin, edges = np.histogram(entropy, bins=BINS, range=(0.0, 1.0))
+        histogram = {"x": ((edges[:-1] + edges[1:]) / 2).tolist(), "y": (items_per_bin / len(entropy)).tolist()}
+        disputed = np.flatnonzero(entropy > 0)
+        if not len(disputed):
+            raise InputError(
+                "people agree on every item", where=data.name, hint="Use data on which they differ", state=""
+            )
+        extremes = {
+            "near consensus": int(disputed[np.argmin(entropy[disputed])]),
+            "most disputed": int(np.argmax(entropy)),
+        }
+        examples = [
+            {
+                "name": f"{data.name}, item {data.ids[row]}",
+                "said": f"{label}: normalised entropy {entropy[row]:.2f} of {int(data.counts[row].sum())} votes",
+                "classes": list(data.classes),
+                "shares": {"People": data.people[row].tolist()},
+            }
+            for label, row in extremes.items()
+        ]
+        return MeasureResult(scores, {"entropies": histogram, "examples": examples, "notes": list(data.notes)})

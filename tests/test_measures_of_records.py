@@ -7,13 +7,11 @@ import pytest
 import torch
 
 from dissensus import metrics
-from dissensus.engine import measures as analyses
-from dissensus.engine.measures import compute
-from dissensus.engine.measures import from_records as curves
+from dissensus.engine.measures import Convergence, Reliability, Slices, measure_spec, reliability_curve
 from dissensus.errors import InputError
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Run, Spec
-from finished import finished
+from finished import finished, measured
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,7 @@ def with_curve(folder, values: list[float | None]) -> tuple[Ledger, str]:
 )
 def test_convergence_counts_epochs_from_one(tmp_path, values, near, best):
     ledger, run = with_curve(tmp_path, values)
-    scores, _, _ = compute(analyses.convergence(run), ledger)
+    scores = measured(Convergence(), ledger, run).scores
     assert (scores["epochs_to_near_best"], scores["best_epoch"]) == (near, best)
     assert (scores["best"], scores["epochs"]) == (min(value for value in values if value), len(values))
 
@@ -47,9 +45,9 @@ def test_convergence_counts_epochs_from_one(tmp_path, values, near, best):
 def test_a_curve_that_is_not_there_is_refused(tmp_path):
     ledger, run = with_curve(tmp_path, [None])
     with pytest.raises(InputError, match="no 'soft_nll' in its curve"):
-        compute(analyses.convergence(run), ledger)
+        measured(Convergence(), ledger, run)
     with pytest.raises(InputError, match="no 'kl' in its curve"):
-        compute(analyses.convergence(run, column="kl"), ledger)
+        measured(Convergence(column="kl"), ledger, run)
 
 
 def events(ledger: Ledger, run: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -61,18 +59,19 @@ def events(ledger: Ledger, run: str) -> tuple[torch.Tensor, torch.Tensor, torch.
 
 def test_reliability_of_several_seeds_is_that_of_their_items_pooled(ledger):
     runs = finished(ledger), finished(ledger, seed=1)
-    scores, facts, _ = compute(analyses.reliability(runs), ledger)
+    result = measured(Reliability(), ledger, *runs)
+    scores, facts = result.scores, result.facts
     confidence, correct, high = (torch.cat(parts) for parts in zip(*(events(ledger, run) for run in runs), strict=True))
     assert scores["smooth_ece_full"] == pytest.approx(metrics.smooth_ece(confidence, correct))
     assert scores["smooth_ece_high"] == pytest.approx(metrics.smooth_ece(confidence[high], correct[high]))
     assert facts["items"] == {"full": len(high), "high": int(high.sum())}
-    assert analyses.reliability(runs).kind == "relate"
-    assert analyses.reliability(runs[:1]).kind == "measure"
+    assert measure_spec(Reliability(), runs).kind == "relate"
+    assert measure_spec(Reliability(), runs[:1]).kind == "measure"
 
 
 def test_a_reliability_curve_has_few_points_and_averages_to_the_accuracy(ledger):
     run = finished(ledger)
-    _, facts, _ = compute(analyses.reliability((run,)), ledger)
+    facts = measured(Reliability(), ledger, run).facts
     drawn = facts["full"]
     assert len(drawn["x"]) == len(drawn["y"]) == len(drawn["density"]) == 51
     assert (drawn["x"][0], drawn["x"][-1]) == (0.0, 1.0)
@@ -83,27 +82,27 @@ def test_a_reliability_curve_has_few_points_and_averages_to_the_accuracy(ledger)
 
 def test_a_reliability_curve_has_gaps_where_it_would_rest_on_few_items(ledger, monkeypatch):
     run = finished(ledger)
-    _, facts, _ = compute(analyses.reliability((run,)), ledger)
+    facts = measured(Reliability(), ledger, run).facts
     drawn = facts["full"]
     items = facts["items"]["full"] * np.array(drawn["density"]) * drawn["sigma"] * 2 * np.sqrt(np.pi)
-    monkeypatch.setattr(curves, "FEW", float(np.median(items)))
-    _, facts, _ = compute(analyses.reliability((run,)), ledger)
+    monkeypatch.setattr(reliability_curve, "FEWEST_ITEMS", float(np.median(items)))
+    facts = measured(Reliability(), ledger, run).facts
     assert [value is None for value in facts["full"]["y"]] == (items < np.median(items)).tolist()
 
 
 def test_the_slices_add_up_to_the_whole(ledger):
     run = finished(ledger)
     for checkpoint in ("last", "best"):
-        scores, facts, _ = compute(analyses.slices(run, checkpoint), ledger)
-        whole, items = ledger.read(run).scores[checkpoint]["raw"], facts["items"]
+        result = measured(Slices(checkpoint), ledger, run)
+        scores, whole, items = result.scores, ledger.read(run).scores[checkpoint]["raw"], result.facts["items"]
         for name in ("soft_nll", "kl", "soft_brier", "accuracy", "soft_nll_floor", "brier_top"):
             together = items["high"] * scores[f"{name}_high"] + items["rest"] * scores[f"{name}_rest"]
             assert together / sum(items.values()) == pytest.approx(whole[name], rel=1e-6)
         assert scores["soft_nll_floor_high"] > scores["soft_nll_floor_rest"]
 
 
-def test_every_column_that_003_prints_is_among_the_scores_of_a_slice(ledger):
-    scores, _, _ = compute(analyses.slices(finished(ledger)), ledger)
+def test_every_column_of_the_basins_paper_is_among_the_scores_of_a_slice(ledger):
+    scores = measured(Slices(), ledger, finished(ledger)).scores
     printed = ("soft_nll", "accuracy", "ece_mass_15", "entropy_spearman", "kl", "soft_brier", "smooth_ece")
     decomposed = ("brier_reliability", "brier_resolution", "brier_uncertainty")
     assert {f"{name}_{part}" for name in (*printed, *decomposed) for part in ("high", "rest")} <= set(scores)

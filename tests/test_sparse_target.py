@@ -13,14 +13,13 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import rankdata, spearmanr
 
 from dissensus import metrics
-from dissensus.engine import measures as analyses
-from dissensus.engine.measures import compute
+from dissensus.engine.measures import SparseTarget
 from dissensus.engine.measures.binned_means import zero_then_equal_mass
-from dissensus.engine.measures.finished_run import Subject
+from dissensus.engine.measures.finished_run import FinishedRun
 from dissensus.errors import InputError
 from dissensus.store.ledger import Ledger
 from dissensus.training.recipe import Resampled
-from finished import HARD, SOFT, finished
+from finished import HARD, SOFT, finished, measured
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +29,11 @@ def ledger(tmp_path_factory):
 
 def by_hand(ledger: Ledger, part: str) -> dict[str, np.ndarray]:
     """The naive twin: item by item."""
-    hard, soft = (Subject.of(finished(ledger, recipe), ledger, "last") for recipe in (HARD, SOFT))
-    stage = hard.stage
-    rows = stage.train if part == "train" else stage.held_out
-    few = stage.data.votes.resample(5, seed=0, replace=True).soft[rows.numpy()]
-    people = stage.data.people[rows].numpy()
+    hard, soft = (FinishedRun.load(finished(ledger, recipe), ledger, "last") for recipe in (HARD, SOFT))
+    setup = hard.setup
+    rows = setup.train if part == "train" else setup.held_out
+    few = setup.data.votes.resample(5, seed=0, replace=True).soft[rows.numpy()]
+    people = setup.data.people[rows].numpy()
     nll = [-(people * each.predict(rows).log_probs.numpy()).sum(1) for each in (hard, soft)]
     return {
         "js": np.round([jensenshannon(a, b) for a, b in zip(few, people, strict=True)], 6),  # SciPy's 0 is 1e-9
@@ -46,7 +45,8 @@ def by_hand(ledger: Ledger, part: str) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("part", ["train", "evaluation"])
 def test_errors_and_improvements_are_those_computed_item_by_item(ledger, part):
-    scores, facts, _ = compute(analyses.sparse_target((finished(ledger, HARD), finished(ledger))), ledger)
+    result = measured(SparseTarget(), ledger, finished(ledger, HARD), finished(ledger))
+    scores, facts = result.scores, result.facts
     twin = by_hand(ledger, part)
     everyone = np.ones(len(twin["js"]), dtype=bool)
     for where, chosen in (
@@ -70,20 +70,20 @@ def test_errors_and_improvements_are_those_computed_item_by_item(ledger, part):
 
 def test_a_run_does_not_improve_on_itself(ledger):
     run = finished(ledger)
-    scores, facts, _ = compute(analyses.sparse_target((run, run)), ledger)
-    assert scores["improvement_train"] == 0.0
-    assert scores["spearman_js_train"] is None
-    assert set(facts["bins"]["train"]["js"]["y"]) == {0.0}
+    result = measured(SparseTarget(), ledger, run, run)
+    assert result.scores["improvement_train"] == 0.0
+    assert result.scores["spearman_js_train"] is None
+    assert set(result.facts["bins"]["train"]["js"]["y"]) == {0.0}
 
 
 def test_only_runs_that_saw_the_same_few_votes_are_compared(ledger):
     soft = finished(ledger)
     for other in (finished(ledger, HARD, seed=1), finished(ledger, replace(HARD, votes=Resampled(10)))):
         with pytest.raises(InputError, match="did not see the same votes"):
-            compute(analyses.sparse_target((other, soft)), ledger)
+            measured(SparseTarget(), ledger, other, soft)
     full = finished(ledger, replace(SOFT, votes=None))
     with pytest.raises(InputError, match="no target is sparse"):
-        compute(analyses.sparse_target((full, full)), ledger)
+        measured(SparseTarget(), ledger, full, full)
 
 
 # ---- the pure parts

@@ -1,0 +1,46 @@
+"""How fast a run learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
+from dissensus.errors import InputError
+from dissensus.store.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Convergence(Measure):
+    """After how many epochs a run's curve came within `share` of its best, and when it was best.
+
+    Within means at most best / share, for a column of which less is better. The first epoch is 1.
+    """
+
+    column: str = "soft_nll"
+    share: float = 0.95
+
+    cheap: ClassVar[bool] = True
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        (run_id,) = run_ids
+        curve = ledger.read(run_id).curve
+        values = np.array([np.nan if value is None else value for value in curve.get(self.column, [])], dtype=np.float64)
+        if not np.isfinite(values).any():
+            raise InputError(
+                f"run {run_id} has no {self.column!r} in its curve",
+                where="convergence",
+                hint=f"Choose among {', '.join(curve)}",
+                state="",
+            )
+        best = float(np.nanmin(values))
+        near = np.flatnonzero(values <= best / self.share)  # NaN is not
+        scores = {
+            "epochs_to_near_best": int(near[0]) + 1,
+            "best_epoch": int(np.nanargmin(values)) + 1,
+            "best": best,
+            "epochs": len(values),
+        }
+        return MeasureResult(scores)
