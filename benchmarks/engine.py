@@ -29,7 +29,7 @@ from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.scheduler import Agenda
 from dissensus.engine.setup import Stage
 from dissensus.models import Smallcnn
-from dissensus.store.ledger import Ledger
+from dissensus.store.ledger import RECORD, Ledger
 from dissensus.store.spec import Run, Spec
 from dissensus.training import loop as train
 from dissensus.training.optimisers import AdamW
@@ -121,15 +121,15 @@ def summary(data, n=10_000):
     folder = Path(tempfile.mkdtemp())
     one = Ledger(folder / "one")
     pattern = execute(replace(RECIPE, epochs=200, model=Smallcnn(width=2, hidden=4)).spec(data, 0), one)
-    text = (one.folder / pattern.id / "run.json").read_text()
+    text = (one.folder / pattern.id / RECORD).read_text()
     ledger = Ledger(folder / "many")
     for number in range(n):
         spec = Spec("train", {**pattern.spec.settings, "seed": number})
         place = ledger.folder / spec.id
         place.mkdir(parents=True)
-        (place / "run.json").write_text(text.replace('"seed": 0', f'"seed": {number}').replace(pattern.id, spec.id))
+        (place / RECORD).write_text(text.replace('"seed": 0', f'"seed": {number}').replace(pattern.id, spec.id))
     first, after = timed(lambda: len(ledger.summaries())), timed(lambda: len(Ledger(ledger.folder).summaries()))
-    assert json.loads((ledger.folder / ledger.ids()[7] / "run.json").read_text())["id"] == ledger.ids()[7]
+    assert json.loads((ledger.folder / ledger.ids()[7] / RECORD).read_text())["id"] == ledger.ids()[7]
     print(f"summary of {n:,} runs of 200 epochs: {first:.2f} s the first time, {after:.2f} s after")
     shutil.rmtree(folder)
     assert first < 2

@@ -15,7 +15,7 @@ from dissensus.engine.assignments import Job
 from dissensus.engine.local import run_all
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.worker import compute
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
@@ -65,8 +65,8 @@ def in_a_small_room(document, folder, room, told):
 
 
 def holding(file, ready, let_go):
-    """Hold a claim until told otherwise."""
-    claim = claims.take(file)
+    """Hold a lock until told otherwise."""
+    lock = locks.take(file)
     ready.set()
     let_go.wait()
-    claim.release()
+    lock.release()

@@ -109,7 +109,7 @@ def test_a_run_has_no_barrier_to_itself_and_the_ends_are_its_own_loss(ledger):
 def test_two_runs_of_different_seeds_meet_on_the_items_that_both_held_out(ledger):
     one, other = finished(ledger), finished(ledger, seed=1)
     scores, facts, _ = compute(analyses.barrier((one, other)), ledger)
-    both = [set(ledger.arrays(run, "predictions")["rows"].tolist()) for run in (one, other)]
+    both = [set(ledger.predictions(run, "last")["rows"].tolist()) for run in (one, other)]
     assert facts["items"]["evaluation"] == len(both[0] & both[1])
     assert len(facts["interpolated"]) == 21
     line = np.linspace(facts["interpolated"][0], facts["interpolated"][-1], 21)

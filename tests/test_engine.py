@@ -23,8 +23,7 @@ from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.mixing import Mixup
 from dissensus.models import Linear, Mlp, Smallcnn, Speedy
-from dissensus.store import checkpoints
-from dissensus.store import locks as claims
+from dissensus.store import checkpoints, locks
 from dissensus.store.ledger import Ledger
 from dissensus.training.optimisers import AdamW, Ema, Sgd
 from dissensus.training.recipe import Best, Recipe
@@ -96,7 +95,7 @@ def test_a_run_asked_to_stop_saves_itself_after_the_step_and_goes_on_from_there(
     asked = iter([False] * 17 + [True])
     with pytest.raises(InterruptedRunError):
         execute(spec, ledger, ALONE, stop=lambda: next(asked))
-    state = checkpoints.load(ledger.work(spec.id) / "checkpoint")["state"]
+    state = checkpoints.load(ledger.checkpoint_file(spec.id))["state"]
     assert (state["epoch"], state["step"]) != (0, 0)
     execute(spec, ledger, ALONE)
     execute(spec, Ledger(tmp_path / "b"), ALONE)
@@ -116,9 +115,9 @@ def test_ctrl_c_saves_what_is_under_way(tmp_path, workers):
     with pytest.raises(KeyboardInterrupt):
         local.run_all(specs, ledger, workers=workers, execution=Execution(threads=1), listen=press)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    saved = [checkpoints.load(ledger.work(spec.id) / "checkpoint") for spec in specs]
+    saved = [checkpoints.load(ledger.checkpoint_file(spec.id)) for spec in specs]
     assert any(one is not None and one["state"]["step"] + one["state"]["epoch"] > 0 for one in saved)
-    assert not any((ledger.work(spec.id) / "claim").exists() for spec in specs)
+    assert not any(ledger.lock_file(spec.id).exists() for spec in specs)
 
 
 DAMAGES = [lambda b: b[:-100], lambda b: b[:20], lambda b: b[:-1] + bytes([b[-1] ^ 1]), lambda b: b""]
@@ -130,7 +129,7 @@ def test_a_damaged_checkpoint_is_not_believed(tmp_path, damage):
     asked = iter([False] * 5 + [True])
     with pytest.raises(InterruptedRunError):
         execute(spec, ledger, ALONE, stop=lambda: next(asked))
-    file = ledger.work(spec.id) / "checkpoint"
+    file = ledger.checkpoint_file(spec.id)
     file.write_bytes(damage(file.read_bytes()))
     run = execute(spec, ledger, ALONE)
     execute(spec, Ledger(tmp_path / "b"), ALONE)
@@ -198,8 +197,8 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(tmp_path):
 
     def kill_once(event):
         if event.kind == "epoch" and not killed:
-            claim = json.loads((ledger.work(event.run) / "claim").read_text())
-            os.kill(claim["pid"], signal.SIGKILL)
+            lock = json.loads(ledger.lock_file(event.run).read_text())
+            os.kill(lock["pid"], signal.SIGKILL)
             killed.append(event.run)
 
     often = Execution(threads=1, checkpoint_seconds=0.0)
@@ -224,71 +223,71 @@ def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
     ledger, spec, events = Ledger(tmp_path), QUICK.spec(DATA, 0), []
     compute(lives.alone(spec), ledger, ALONE, events.append)
     assert events[-1].kind == "failed"
-    assert "ZeroDivisionError" in (ledger.work(spec.id) / "error.txt").read_text()
+    assert "ZeroDivisionError" in ledger.error_file(spec.id).read_text()
 
 
-class TestClaims:
-    def test_only_one_can_hold_a_claim_and_it_is_free_afterwards(self, tmp_path):
-        file = tmp_path / "work" / "claim"
-        claim = claims.take(file)
-        assert claims.take(file) is None
-        assert claims.is_held(file)
-        claim.release()
-        assert not claims.is_held(file)
+class TestLocks:
+    def test_only_one_can_hold_a_lock_and_it_is_free_afterwards(self, tmp_path):
+        file = tmp_path / "work" / "lock"
+        lock = locks.take(file)
+        assert locks.take(file) is None
+        assert locks.is_held(file)
+        lock.release()
+        assert not locks.is_held(file)
         assert not file.parent.exists()
-        claims.take(file).release()
+        locks.take(file).release()
 
-    def test_the_claim_of_a_process_that_was_killed_is_free_at_once(self, tmp_path):
+    def test_the_lock_of_a_process_that_was_killed_is_free_at_once(self, tmp_path):
         ready, let_go = lives.CONTEXT.Event(), lives.CONTEXT.Event()
-        holder = lives.born(lives.holding, tmp_path / "claim", ready, let_go)
+        holder = lives.born(lives.holding, tmp_path / "lock", ready, let_go)
         assert ready.wait(30)
-        assert claims.take(tmp_path / "claim") is None
+        assert locks.take(tmp_path / "lock") is None
         holder.kill()
         holder.join()
-        claims.take(tmp_path / "claim").release()
+        locks.take(tmp_path / "lock").release()
 
-    def test_the_claim_of_another_machine_is_free_only_when_nobody_touched_it_for_long(self, tmp_path):
-        file = tmp_path / "claim"
-        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "claim": "x"}))
-        assert claims.take(file) is None
-        os.utime(file, (0, file.stat().st_mtime - claims.PATIENCE - 1))
-        claims.take(file).release()
+    def test_the_lock_of_another_machine_is_free_only_when_nobody_touched_it_for_long(self, tmp_path):
+        file = tmp_path / "lock"
+        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "x"}))
+        assert locks.take(file) is None
+        os.utime(file, (0, file.stat().st_mtime - locks.PATIENCE - 1))
+        locks.take(file).release()
 
-    def test_a_beating_heart_keeps_all_claims_of_a_process_fresh(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(claims, "HEARTBEAT", 0.01)
-        files = [tmp_path / name / "claim" for name in "abc"]
-        held = [claims.take(file) for file in files]
+    def test_a_beating_heart_keeps_all_locks_of_a_process_fresh(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(locks, "HEARTBEAT", 0.01)
+        files = [tmp_path / name / "lock" for name in "abc"]
+        held = [locks.take(file) for file in files]
         for file in files:
             os.utime(file, (0, 0))
         for _ in range(500):
             if all(file.stat().st_mtime > 0 for file in files):
                 break
-            claims.threading.Event().wait(0.01)
+            locks.threading.Event().wait(0.01)
         assert all(file.stat().st_mtime > 0 for file in files)
-        for claim in held:
-            claim.release()
+        for lock in held:
+            lock.release()
         assert not list(tmp_path.iterdir())
 
-    def test_an_owner_that_slept_through_its_claim_does_not_touch_or_end_the_new_one(self, tmp_path):
-        file = tmp_path / "claim"
-        sleeper = claims.take(file)
-        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "claim": "new"}))
+    def test_an_owner_that_slept_through_its_lock_does_not_touch_or_end_the_new_one(self, tmp_path):
+        file = tmp_path / "lock"
+        sleeper = locks.take(file)
+        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "new"}))
         os.utime(file, (0, 0))
         sleeper.touch()
         sleeper.release()
         assert "new" in file.read_text()
         assert file.stat().st_mtime == 0
 
-    def test_of_many_who_see_an_abandoned_claim_one_gets_it(self, tmp_path):
+    def test_of_many_who_see_an_abandoned_lock_one_gets_it(self, tmp_path):
         from concurrent.futures import ThreadPoolExecutor
 
         for attempt in range(20):
-            file = tmp_path / str(attempt) / "claim"
+            file = tmp_path / str(attempt) / "lock"
             file.parent.mkdir()
-            file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "claim": "old"}))
+            file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "old"}))
             os.utime(file, (0, 0))
             with ThreadPoolExecutor(8) as pool:
-                taken = [claim for claim in pool.map(lambda _, f=file: claims.take(f), range(8)) if claim is not None]
+                taken = [lock for lock in pool.map(lambda _, f=file: locks.take(f), range(8)) if lock is not None]
             assert len(taken) == 1
             assert file.read_text() == taken[0].owner
             taken[0].release()
@@ -314,7 +313,7 @@ def test_an_owner_whose_run_was_finished_by_another_meanwhile_ends_quietly_and_i
 
     def tell(event):
         events.append(event.kind)
-        if event.kind == "epoch" and spec.id not in ledger:  # it slept here: its claim was taken over, its run published
+        if event.kind == "epoch" and spec.id not in ledger:  # it slept here: its lock was taken over, its run published
             ledger.adopt(spec.id, finished)
 
     compute(lives.alone(spec), ledger, Execution(threads=1, checkpoint_seconds=0.0), tell)
@@ -327,7 +326,7 @@ def test_an_owner_whose_run_was_finished_by_another_meanwhile_ends_quietly_and_i
     ("name", "read"),
     [
         ("run.json", lambda ledger, run_id: ledger.read(run_id)),
-        ("predictions.npz", lambda ledger, run_id: ledger.arrays(run_id, "predictions")),
+        ("predictions.npz", lambda ledger, run_id: ledger.predictions(run_id, "last")),
         ("last.safetensors", lambda ledger, run_id: ledger.weights(run_id, "last")),
     ],
 )
@@ -414,7 +413,7 @@ def test_an_adopted_run_is_the_same_run(finished, tmp_path):
     other.adopt(run_id, finished.files(run_id))
     assert other.read(run_id) == finished.read(run_id)
     assert other.verify(run_id) == []
-    assert np.array_equal(other.arrays(run_id, "predictions")["logits"], finished.arrays(run_id, "predictions")["logits"])
+    assert np.array_equal(other.predictions(run_id, "last")["logits"], finished.predictions(run_id, "last")["logits"])
 
 
 def test_a_run_that_is_nowhere_cannot_be_read(tmp_path):

@@ -1,4 +1,4 @@
-"""Runs that are computed together are runs like others: published, claimed, interrupted and failing each for itself."""
+"""Runs that are computed together are runs like others: published, locked, interrupted and failing each for itself."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from dissensus.engine.stacked_runs import alike
 from dissensus.engine.worker import compute
 from dissensus.labels.delivery import Sampled, Soft
 from dissensus.models import Mlp
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.atomic_files import DiskFullError
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
@@ -112,7 +112,7 @@ def test_runs_computed_together_have_their_own_events_and_the_numbers_of_runs_al
     assert not list((ledger.folder / ".work").iterdir())
     for spec in specs[::5]:
         compute(lives.alone(spec), alone, ONE_THREAD, lambda event: None)
-        one, other = (store.arrays(spec.id, "predictions")["logits"] for store in (ledger, alone))
+        one, other = (store.predictions(spec.id, "last")["logits"] for store in (ledger, alone))
         assert np.allclose(one, other, atol=1e-4)
 
 
@@ -128,13 +128,13 @@ def test_what_was_finished_before_does_not_move_a_bit_of_the_rest(specs, tmp_pat
         assert outcome(broken, spec.id) == outcome(whole, spec.id)
 
 
-def test_asked_to_stop_a_company_gives_its_claims_back_and_goes_on_later(specs, tmp_path):
+def test_asked_to_stop_a_company_gives_its_locks_back_and_goes_on_later(specs, tmp_path):
     ledger, events = Ledger(tmp_path), []
     asked = iter([False, False])
     compute(Job(tuple(specs), tuple(specs)), ledger, ONE_THREAD, events.append, lambda: next(asked, True))
     assert [event.kind for event in events if event.kind != "epoch"] == ["started"] * 12 + ["stopped"] * 12
     assert ledger.ids() == []
-    assert not any(claims.is_held(ledger.work(spec.id) / "claim") for spec in specs)
+    assert not any(locks.is_held(ledger.lock_file(spec.id)) for spec in specs)
     assert not local.run_all(specs, ledger, execution=ONE_THREAD).failed
     assert len(ledger.ids()) == 12
 
@@ -159,7 +159,7 @@ def test_of_a_company_that_fails_only_the_guilty_one_fails_and_what_was_finished
     ledger, events = Ledger(tmp_path), []
     ended = local.run_all(specs, ledger, execution=ONE_THREAD, listen=events.append)
     assert set(ended.failed) == {guilty.id}
-    assert "the guilty one" in (ledger.work(guilty.id) / "error.txt").read_text()
+    assert "the guilty one" in ledger.error_file(guilty.id).read_text()
     assert len(ledger.ids()) == 11
     assert [event.kind for event in events].count("done") == 11
     assert sum("stacked" in run.provenance for run in ledger) == 3
@@ -177,14 +177,14 @@ def test_a_disk_that_is_full_ends_the_whole_company(specs, tmp_path, monkeypatch
     assert "no room" in ended.full
 
 
-def test_runs_of_a_company_that_others_have_claimed_are_left_to_them(specs, tmp_path):
+def test_runs_of_a_company_that_others_have_locked_are_left_to_them(specs, tmp_path):
     ledger, events = Ledger(tmp_path), []
-    held = [claims.take(ledger.work(spec.id) / "claim") for spec in specs[:6]]
+    held = [locks.take(ledger.lock_file(spec.id)) for spec in specs[:6]]
     compute(Job(tuple(specs), tuple(specs)), ledger, ONE_THREAD, events.append)
     assert {event.run for event in events if event.kind == "elsewhere"} == {spec.id for spec in specs[:6]}
     assert {event.run for event in events if event.kind == "done"} == {spec.id for spec in specs[6:]}
-    for claim in held:
-        claim.release()
+    for lock in held:
+        lock.release()
 
 
 def test_a_company_that_kills_its_workers_is_tried_again_and_then_each_alone(tmp_path):

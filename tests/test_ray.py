@@ -27,7 +27,7 @@ from dissensus.engine.one_run import Execution
 from dissensus.errors import InputError
 from dissensus.labels.targets import Teacher
 from dissensus.models import Linear
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 from dissensus.training.optimisers import AdamW
@@ -148,12 +148,12 @@ def test_two_nodes_give_the_scores_of_one_process(cluster, reference, tmp_path, 
 
 def test_a_run_whose_worker_is_killed_ends_with_the_same_scores(cluster, reference, tmp_path):
     ledger = Ledger(tmp_path)
-    work, over = ledger.work(SLOW.id), threading.Event()
+    over = threading.Event()
 
     def kill_once_saved():
-        while not (work / "checkpoint").is_file() and not over.wait(0.01):
+        while not ledger.checkpoint_file(SLOW.id).is_file() and not over.wait(0.01):
             pass
-        os.kill(json.loads((work / "claim").read_text())["pid"], signal.SIGKILL)
+        os.kill(json.loads(ledger.lock_file(SLOW.id).read_text())["pid"], signal.SIGKILL)
 
     with ThreadPoolExecutor() as pool:
         killing = pool.submit(kill_once_saved)
@@ -175,7 +175,7 @@ def test_a_failing_run_is_reported_and_stops_only_those_that_need_it(cluster, tm
     assert ledger.ids() == sorted(spec.id for spec in good)
     assert set(ended.failed) == {broken.id}
     assert ended.blocked == [waiting.id]
-    assert "'unheard of' is not one of" in (ledger.work(broken.id) / "error.txt").read_text()
+    assert "'unheard of' is not one of" in ledger.error_file(broken.id).read_text()
 
 
 @WAYS
@@ -192,7 +192,7 @@ def test_a_driver_that_stops_and_comes_back_goes_on_where_it_stopped(cluster, re
         on_ray.run_all(specs, ledger, address=cluster, listen=stop, shared_folder=shared)
     assert seen[0].epoch > 0  # for `watch`, from another terminal
     assert SLOW.id not in ledger
-    assert not claims.is_held(ledger.work(SLOW.id) / "claim")
+    assert not locks.is_held(ledger.lock_file(SLOW.id))
     ended = on_ray.run_all(specs, ledger, address=cluster, shared_folder=shared)
     assert not ended.failed
     assert ledger.read(SLOW.id).provenance["resumed"] == 1

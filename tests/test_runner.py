@@ -40,9 +40,9 @@ def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(le
     assert run.scores["last"]["raw"]["kl_to_truth"] > 0
     assert [len(column) for column in run.curve.values()] == [2, 2, 2]
     assert np.isclose(run.curve["soft_nll"][-1], run.scores["last"]["raw"]["soft_nll"], atol=1e-6)
-    kept = ledger.arrays(run.id, "predictions")
+    kept = ledger.predictions(run.id, "last")
     assert len(kept["rows"]) == run.facts["items"]["evaluation"] == len(kept["ids"])
-    assert ledger.arrays(run.id, "gallery")["x"].shape == (12, 1, 8, 8)
+    assert ledger.gallery(run.id)["x"].shape == (12, 1, 8, 8)
     assert set(ledger.weights(run.id, "last")) > {"normalise.mean"}
     assert any("simulated" in note for note in run.facts["notes"])
     assert run.provenance["torch"] == torch.__version__
@@ -68,7 +68,7 @@ def test_deliveries_share_split_and_initial_weights_and_nothing_but_labels_diffe
     runs = [
         execute(replace(frozen, delivery=one).spec(DATA, 0), ledger) for one in (frozen.delivery, Sampled(), Multipass())
     ]
-    rows = [ledger.arrays(run.id, "predictions")["rows"] for run in runs]
+    rows = [ledger.predictions(run.id, "last")["rows"] for run in runs]
     weights = [torch.cat([w.reshape(-1) for w in ledger.weights(run.id, "last").values()]) for run in runs]
     for other in (1, 2):
         assert (rows[0] == rows[other]).all()
@@ -77,7 +77,7 @@ def test_deliveries_share_split_and_initial_weights_and_nothing_but_labels_diffe
 
 def test_sparse_votes_reach_the_training_and_full_votes_the_judging(ledger):
     sparse = execute(replace(SMALL, votes=Resampled(1, replace=False)).spec(DATA, 0), ledger)
-    kept = ledger.arrays(sparse.id, "predictions")
+    kept = ledger.predictions(sparse.id, "last")
     assert (kept["counts"].sum(1) == 50).all()
     assert sparse.scores["last"]["raw"]["soft_nll_floor"] > 0
 
@@ -112,7 +112,7 @@ def test_a_student_learns_from_its_teachers(ledger):
 def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger):
     members = tuple(execute(replace(SMALL, target=Majority()).spec(DATA, seed), ledger).id for seed in (0, 1))
     run = execute(analyses.ensemble(members), ledger)
-    rows = [set(ledger.arrays(one, "predictions")["rows"].tolist()) for one in members]
+    rows = [set(ledger.predictions(one, "last")["rows"].tolist()) for one in members]
     assert run.facts["items"]["evaluation"] == len(rows[0] & rows[1])
     alone = execute(analyses.ensemble(members[:1]), ledger)
     assert np.isclose(

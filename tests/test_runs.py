@@ -190,8 +190,8 @@ def test_a_published_run_is_read_back_as_it_was(tmp_path):
     ledger.publish(run, {"predictions": {"logits": np.eye(3)}}, {"last": {"w": torch.arange(6.0).reshape(2, 3).T}})
     assert run.id in ledger
     assert ledger.read(run.id) == run
-    assert (ledger.arrays(run.id, "predictions")["logits"] == np.eye(3)).all()
-    assert ledger.arrays(run.id, "gallery") is None
+    assert (ledger.predictions(run.id, "last")["logits"] == np.eye(3)).all()
+    assert ledger.gallery(run.id) is None
     assert torch.equal(ledger.weights(run.id, "last")["w"], torch.arange(6.0).reshape(2, 3).T)
     assert list(ledger) == [run]
 

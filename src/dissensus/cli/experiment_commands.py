@@ -192,7 +192,7 @@ def _run(
     if group.leads:
         document = json.dumps(manifest.to_json(), indent=1, ensure_ascii=False)
         (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
-        click.echo(_announcement(planned, runs.folder), err=True)
+        click.echo(_announcement(planned, runs), err=True)
     execution = Execution(device=device, threads=threads)
     try:
         remaining = [spec for spec in planned.specs if spec.id not in runs]
@@ -231,7 +231,7 @@ def _run(
     _write_report(manifest, folder, runs)
     if ended.failed or ended.blocked:
         lost = f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start"
-        click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.folder}/.work/*/error.txt.", err=True)
+        click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.error_file('*')}.", err=True)
         sys.exit(1)
 
 
@@ -302,9 +302,9 @@ def _in_short(spec: Spec) -> str:
     return f"{spec.settings['data']['name']}: {Recipe.of(spec.settings).method}, seed {spec.settings['seed']}"
 
 
-def _announcement(planned: Plan, folder: Path) -> str:
+def _announcement(planned: Plan, runs: Ledger) -> str:
     manifest = planned.manifest
-    done = sum((folder / spec.id / "run.json").is_file() for spec in planned.specs)
+    done = sum(spec.id in runs for spec in planned.specs)
     before = f", {done} of them finished before" if done else ""
     return f"{manifest.title} ({manifest.name}, {manifest.scale} scale): {len(planned.specs)} runs{before}."
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from dissensus.engine.events import Event
 from dissensus.experiments.cost import duration
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 
 MOST_SHOWN = 12
@@ -164,21 +164,21 @@ class Survey:
 
 
 def survey(labels: Mapping[str, str], ledger: Ledger) -> Survey:
-    """What of these runs is done, under way (somebody holds its claim) or failed.
+    """What of these runs is done, under way (somebody holds its lock) or failed.
 
     Two listings, and a look into the folders of what is not finished: also where the plan has 100,000 runs.
     """
     finished = labels.keys() & ledger.ids()
     begun = ledger.begun() & labels.keys() - finished
-    now = claims.clock(ledger.folder) if begun else 0.0
+    now = locks.clock(ledger.folder) if begun else 0.0
     doing, failed = {}, {}
     for run in (run for run in labels if run in begun):
-        work, label = ledger.work(run), labels[run]
-        if claims.is_held(work / "claim", now=now):
+        label, error = labels[run], ledger.error_file(run)
+        if locks.is_held(ledger.lock_file(run), now=now):
             try:
-                doing[label] = Doing(**json.loads((work / "progress.json").read_text(encoding="utf-8")))
+                doing[label] = Doing(**json.loads(ledger.progress_file(run).read_text(encoding="utf-8")))
             except FileNotFoundError:  # just begun
                 doing[label] = Doing()
-        elif (work / "error.txt").is_file():
-            failed[label] = (work / "error.txt").read_text(encoding="utf-8")
+        elif error.is_file():
+            failed[label] = error.read_text(encoding="utf-8")
     return Survey(len(finished), len(labels), doing, failed)

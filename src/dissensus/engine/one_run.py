@@ -104,7 +104,7 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress,
     if how["channels_last"]:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     watch = _Watch(model, stage, ledger, device, progress, group)
-    saver = _Saver(ledger.work(spec.id) / "checkpoint", model, watch, {**versions(), **how}, execution, stop)
+    saver = _Saver(ledger.checkpoint_file(spec.id), model, watch, {**versions(), **how}, execution, stop)
     train.fit(
         model,
         x,

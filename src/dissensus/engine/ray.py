@@ -27,11 +27,11 @@ from dissensus.engine.assignments import Job, grouping
 from dissensus.engine.events import ENDINGS, Event, Listen
 from dissensus.engine.interrupts import GRACE, interruptions
 from dissensus.engine.one_run import Execution, Stop
-from dissensus.engine.ray_tasks import CHECKPOINT, Report, Task
+from dissensus.engine.ray_tasks import Report, Task
 from dissensus.engine.scheduler import ATTEMPTS, Agenda
 from dissensus.engine.worker import ProgressNotes, write_error
 from dissensus.errors import InputError
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.atomic_files import DiskFullError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
@@ -183,7 +183,7 @@ class _Dispatch:
         self._fixed, self._slots, self._recount_at = most, most or 0, 0.0
         self._jobs: dict[Any, Job] = {}  # under way, by the reference of their task
         self._started: set[str] = set()
-        self._held: dict[str, claims.Claim] = {}  # where the tasks cannot hold them
+        self._held: dict[str, locks.Lock] = {}  # where the tasks cannot hold them
         self._notes = ProgressNotes(ledger)
         here = _at(ray, ray.get_runtime_context().get_node_id())
         post = ray.remote(num_cpus=0, scheduling_strategy=here, max_restarts=-1, max_task_retries=-1)(ray_tasks.post())
@@ -226,8 +226,8 @@ class _Dispatch:
         finally:
             for reference in self._jobs:
                 self._ray.cancel(reference, force=True)
-            for claim in self._held.values():
-                claim.release()
+            for lock in self._held.values():
+                lock.release()
 
     def _submit(self) -> None:
         if self._fixed is None and time.monotonic() >= self._recount_at:  # nodes come and go
@@ -236,7 +236,7 @@ class _Dispatch:
         most = self._fixed or (1 + QUEUED) * self._slots
         while len(self._jobs) < most and (job := self._agenda.next()):
             if self._token is None:
-                job = replace(job, specs=tuple(spec for spec in job.specs if self._claim(spec.id)))
+                job = replace(job, specs=tuple(spec for spec in job.specs if self._lock(spec.id)))
             if job.specs:
                 self._jobs[self._remote(job)] = job
 
@@ -244,7 +244,7 @@ class _Dispatch:
         """A task for a job. Ray tries one run again that lost its worker; where there are several, the agenda decides."""
         saved, sent = {}, []
         if self._token is None:
-            files = {run_id: self._ledger.work(run_id) / CHECKPOINT for run_id in job.runs}
+            files = {run_id: self._ledger.checkpoint_file(run_id) for run_id in job.runs}
             saved = {run_id: file.read_bytes() for run_id, file in files.items() if file.is_file()}
             sent = [self._sent(need) for need in dict.fromkeys(need for spec in job.specs for need in spec.needs)]
         talk = max(TALK, self._slots / WORDS)
@@ -252,12 +252,12 @@ class _Dispatch:
         retries = ATTEMPTS - 1 if len(job.company) == 1 else 0
         return self._compute.options(max_retries=retries).remote(task, self._post, *sent)
 
-    def _claim(self, run_id: str) -> bool:
-        claim = claims.take(self._ledger.work(run_id) / "claim")
-        if claim is None:
+    def _lock(self, run_id: str) -> bool:
+        lock = locks.take(self._ledger.lock_file(run_id))
+        if lock is None:
             self._agenda.told(Event("elsewhere", run_id))
             return False
-        self._held[run_id] = claim
+        self._held[run_id] = lock
         return True
 
     def _ended(self) -> list[Any]:
@@ -301,7 +301,7 @@ class _Dispatch:
             self._tell(event)
 
     def _kept(self, reference: Any) -> list[Event]:
-        """What a task that ended has to tell; what it computed goes into the ledger, and its claims are released."""
+        """What a task that ended has to tell; what it computed goes into the ledger, and its locks are released."""
         job = self._jobs.pop(reference)
         self._started.difference_update(job.runs)
         try:
@@ -321,7 +321,7 @@ class _Dispatch:
                 self._ledger.adopt(run_id, files)
             for run_id, saved in report.checkpoints.items():
                 with suppress(FileNotFoundError):  # it was finished elsewhere meanwhile
-                    write_whole(self._ledger.work(run_id) / CHECKPOINT, saved)
+                    write_whole(self._ledger.checkpoint_file(run_id), saved)
         except DiskFullError as problem:
             return str(problem)
         return ""

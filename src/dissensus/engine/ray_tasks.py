@@ -23,8 +23,6 @@ from dissensus.engine.one_run import Execution
 from dissensus.engine.worker import compute
 from dissensus.store.ledger import Ledger
 
-CHECKPOINT = "checkpoint"  # what the runner calls it, in the folder of a run under way
-
 
 @dataclass(frozen=True)
 class Task:
@@ -83,7 +81,7 @@ def _apart(task: Task, needed: Sequence[tuple[str, dict[str, bytes]]], line: _Li
     """Computed in a folder that lasts as long as the task."""
     with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
         ledger = Ledger(folder)
-        saved = {run_id: ledger.work(run_id) / CHECKPOINT for run_id in task.job.runs}
+        saved = {run_id: ledger.checkpoint_file(run_id) for run_id in task.job.runs}
         for run_id, files in needed:
             ledger.adopt(run_id, files)
         for run_id, checkpoint in task.checkpoints.items():

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from dissensus.engine.assignments import Job, Key, companies
 from dissensus.engine.events import ENDINGS, Event, Listen
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
 LOOK_AGAIN = 1.0
-"""Seconds after which a run that somebody else had claimed is looked at again."""
+"""Seconds after which a run that somebody else had locked is looked at again."""
 
 ATTEMPTS = 3
 """How often a run may lose its worker (out of memory, killed) before it counts as failed."""
@@ -136,17 +136,17 @@ class Agenda:
         self.listen(Event("blocked", run_id, message=why))
 
     def _look_elsewhere(self) -> None:
-        """Runs that others had claimed: finished by now, still claimed, or to be tried again."""
+        """Runs that others had locked: finished by now, still locked, or to be tried again."""
         due = time.monotonic()
         if not self._elsewhere or self._elsewhere[0][1] > due:
             return
-        now = claims.clock(self.ledger.folder)
+        now = locks.clock(self.ledger.folder)
         while self._elsewhere and self._elsewhere[0][1] <= due:
             spec, _ = self._elsewhere.popleft()
             if spec.id in self.ledger:
                 self.listen(Event("kept", spec.id))
                 self._release(spec.id)
-            elif claims.is_held(self.ledger.work(spec.id) / "claim", now=now):
+            elif locks.is_held(self.ledger.lock_file(spec.id), now=now):
                 self._elsewhere.append((spec, time.monotonic() + LOOK_AGAIN))
             else:
                 self._make_ready(spec)

@@ -1,4 +1,4 @@
-"""Runs computed under claims, wherever this is called; whatever goes wrong ends only the run in which it went wrong."""
+"""Runs computed under locks, wherever this is called; whatever goes wrong ends only the run in which it went wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dissensus.engine.events import Event, Listen
 from dissensus.engine.one_run import Execution, InterruptedRunError, Stop, execute
 from dissensus.engine.stacked_runs import execute_alike
 from dissensus.errors import InputError
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.atomic_files import DiskFullError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
@@ -33,9 +33,9 @@ def compute(job: Job, ledger: Ledger, execution: Execution, tell: Listen, stop: 
 
 def write_error(ledger: Ledger, event: Event) -> None:
     """Leave why a run failed in its folder."""
-    work = ledger.work(event.run)
-    work.mkdir(parents=True, exist_ok=True)
-    write_whole(work / "error.txt", event.message.encode())
+    file = ledger.error_file(event.run)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, event.message.encode())
 
 
 class ProgressNotes:
@@ -57,7 +57,7 @@ class ProgressNotes:
         self._times[event.run] = began, now + min(10.0, max(1.0, (now - began) / 20))
         about = {"epoch": event.epoch, "epochs": event.epochs, "loss": event.loss}
         with suppress(OSError, DiskFullError):  # nobody's result depends on it: the run may be finished elsewhere by now
-            write_whole(self._ledger.work(event.run) / "progress.json", json.dumps(about).encode(), lasting=False)
+            write_whole(self._ledger.progress_file(event.run), json.dumps(about).encode(), lasting=False)
 
     def forget(self, run: str) -> None:
         """The run has ended."""
@@ -65,11 +65,11 @@ class ProgressNotes:
 
 
 class _UnderWay:
-    """The claims of runs under way. Each is given back before it is told how its run ended."""
+    """The locks of runs under way. Each is given back before it is told how its run ended."""
 
     def __init__(self, ledger: Ledger, tell: Listen) -> None:
         self._ledger, self._tell = ledger, tell
-        self._held: dict[str, claims.Claim] = {}
+        self._held: dict[str, locks.Lock] = {}
         self._notes = ProgressNotes(ledger)
 
     def __enter__(self) -> _UnderWay:
@@ -78,16 +78,16 @@ class _UnderWay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for claim in self._held.values():
-            claim.release()
+        for lock in self._held.values():
+            lock.release()
 
     def begins(self, spec: Spec) -> bool:
         """Whether it is ours to compute."""
-        claim = claims.take(self._ledger.work(spec.id) / "claim")
-        if claim is None:
+        lock = locks.take(self._ledger.lock_file(spec.id))
+        if lock is None:
             self._tell(Event("elsewhere", spec.id))
             return False
-        self._held[spec.id] = claim
+        self._held[spec.id] = lock
         if spec.id in self._ledger:  # finished elsewhere after we last looked
             self.ends(Event("kept", spec.id))
             return False

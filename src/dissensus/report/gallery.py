@@ -91,7 +91,7 @@ def gallery(table: Comparison, predictions: Predictions, ledger: Ledger, classes
 
 def _pictures(table: Comparison, seed: int, ledger: Ledger) -> dict[int, NDArray[Any]]:
     for method in table.methods:
-        arrays = ledger.arrays(method.runs[seed].id, "gallery") if seed in method.runs else None
+        arrays = ledger.gallery(method.runs[seed].id) if seed in method.runs else None
         if arrays is not None and arrays["x"].ndim == 4:
             return dict(zip(arrays["rows"].tolist(), arrays["x"], strict=True))
     return {}

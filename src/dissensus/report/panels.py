@@ -54,7 +54,7 @@ def predictions_of(table: Comparison, ledger: Ledger) -> Predictions:
     for method in table.methods:
         kept: dict[int, Arrays] = {}
         for seed, run in method.runs.items():
-            arrays = ledger.arrays(run.id, "predictions" if method.checkpoint == "last" else "predictions_best")
+            arrays = ledger.predictions(run.id, method.checkpoint)
             if arrays is not None:
                 kept[seed] = arrays
         if kept:

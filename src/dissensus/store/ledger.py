@@ -1,13 +1,14 @@
-"""The ledger: one folder a finished run, named by the hash of its spec, written whole or not at all.
+"""The ledger: one folder per finished run, named by the hash of its spec, written whole or not at all.
 
-    runs/3f…/run.json            spec, scores, curve, facts, provenance
-    runs/3f…/predictions.npz     and other arrays
-    runs/3f…/last.safetensors    weights
-    runs/3f…/checksums           SHA-256 of each of these, as `sha256sum --check` reads it
-    runs/.work/3f…/              of a run under way: claim, checkpoint, progress; of a failed one: error.txt
-    runs/.index.json             what `summaries` read before; it can be removed at any time
+    runs/3f…/run.json               spec, scores, curve, facts, provenance
+    runs/3f…/predictions.npz        of the last epoch; predictions_best.npz of the best one
+    runs/3f…/gallery.npz            pictures of the most disputed items
+    runs/3f…/last.safetensors       weights; best.safetensors of the best epoch
+    runs/3f…/checksums              SHA-256 of each of these, as `sha256sum --check` reads it
+    runs/.work/3f…/                 of a run under way: lock, checkpoint, progress.json; of a failed one: error.txt
+    runs/.index.json                what `summaries` read before; it can be removed at any time
 
-Several processes and machines may use one folder at once.
+No other module knows these names. Several processes and machines may use one folder at once.
 """
 
 from __future__ import annotations
@@ -33,9 +34,16 @@ from dissensus.errors import InputError
 from dissensus.store.atomic_files import DiskFullError, digest, explained, write_whole
 from dissensus.store.spec import Json, Run
 
+RECORD = "run.json"
 CHECKSUMS = "checksums"
+GALLERY = "gallery"
 Arrays = Mapping[str, NDArray[Any]]
 """Named arrays: one .npz file."""
+
+
+def predictions_name(checkpoint: str) -> str:
+    """The name under which a run publishes the predictions of a checkpoint."""
+    return "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Ledger:
         self._index = self.folder / ".index.json"
 
     def __contains__(self, run_id: str) -> bool:
-        return os.path.isfile(f"{self.folder}/{run_id}/run.json")  # noqa: PTH113 - asked for thousands of runs at once
+        return os.path.isfile(f"{self.folder}/{run_id}/{RECORD}")  # noqa: PTH113 - asked for thousands of runs at once
 
     def __iter__(self) -> Iterator[Run]:
         """All finished runs, in the order of their ids."""
@@ -75,16 +83,23 @@ class Ledger:
 
     def read(self, run_id: str) -> Run:
         """A finished run's record."""
-        content = self._content(run_id, "run.json")
+        content = self._content(run_id, RECORD)
         if content is None:
             raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
         try:
             return Run.from_json(json.loads(content))
         except (ValueError, KeyError) as problem:
-            raise self._damaged(run_id, "run.json", f"is damaged ({problem})") from None
+            raise self._damaged(run_id, RECORD, f"is damaged ({problem})") from None
 
-    def arrays(self, run_id: str, name: str) -> dict[str, NDArray[Any]] | None:
-        """A run's named arrays, or None where they were not kept (committed records have none)."""
+    def predictions(self, run_id: str, checkpoint: str) -> Arrays | None:
+        """What a run predicted at a checkpoint, `last` or `best`; None where it was not kept."""
+        return self._arrays(run_id, predictions_name(checkpoint))
+
+    def gallery(self, run_id: str) -> Arrays | None:
+        """The pictures of the items on which people disagree most; None where they were not kept."""
+        return self._arrays(run_id, GALLERY)
+
+    def _arrays(self, run_id: str, name: str) -> Arrays | None:
         content = self._content(run_id, f"{name}.npz")
         if content is None:
             return None
@@ -133,6 +148,22 @@ class Ledger:
         """The folder of a run that is not finished."""
         return self.folder / ".work" / run_id
 
+    def lock_file(self, run_id: str) -> Path:
+        """Held by whoever computes the run."""
+        return self.work(run_id) / "lock"
+
+    def checkpoint_file(self, run_id: str) -> Path:
+        """From which an interrupted run goes on."""
+        return self.work(run_id) / "checkpoint"
+
+    def progress_file(self, run_id: str) -> Path:
+        """How far a run under way is, for `dissensus watch`."""
+        return self.work(run_id) / "progress.json"
+
+    def error_file(self, run_id: str) -> Path:
+        """Why a run failed."""
+        return self.work(run_id) / "error.txt"
+
     def publish(self, run: Run, arrays: Mapping[str, Arrays], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Write a run. It appears under its name complete, by one rename; where it is there already, ours is dropped."""
         with self._drafted(run.id) as draft:
@@ -141,7 +172,7 @@ class Ledger:
             for name, state in weights.items():
                 stored = {key: value.detach().cpu().contiguous() for key, value in state.items()}
                 safetensors.torch.save_file(stored, draft / f"{name}.safetensors")
-            (draft / "run.json").write_text(_record(run), encoding="utf-8")
+            (draft / RECORD).write_text(_record(run), encoding="utf-8")
         shutil.rmtree(self.work(run.id), ignore_errors=True)
 
     def files(self, run_id: str) -> dict[str, bytes]:
@@ -224,7 +255,7 @@ class Ledger:
 
     def _summary(self, run_id: str) -> Json:
         """From the head of the record; where there is none, or a damaged one, from the whole."""
-        with open(f"{self.folder}/{run_id}/run.json", "rb") as record:  # noqa: PTH123 - thousands at once
+        with open(f"{self.folder}/{run_id}/{RECORD}", "rb") as record:  # noqa: PTH123 - thousands at once
             head, found, _ = record.read().partition(_AFTER_HEAD)
         if found:
             with suppress(ValueError, KeyError):

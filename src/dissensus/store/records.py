@@ -9,13 +9,10 @@ import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import write_whole
-from dissensus.store.ledger import Ledger
+from dissensus.store.ledger import Arrays, Ledger
 from dissensus.store.spec import Run
 
 
@@ -69,6 +66,6 @@ class Records(Ledger):
             raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
         return self._runs[run_id]
 
-    def arrays(self, run_id: str, name: str) -> dict[str, NDArray[Any]] | None:  # noqa: ARG002
+    def _arrays(self, run_id: str, name: str) -> Arrays | None:  # noqa: ARG002
         """None: records have none."""
         return None

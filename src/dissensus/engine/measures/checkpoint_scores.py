@@ -13,7 +13,7 @@ from dissensus.engine.measures.measure import Analysis, Outcome
 from dissensus.engine.setup import Stage, trained
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
-from dissensus.store.ledger import Ledger
+from dissensus.store.ledger import Ledger, predictions_name
 from dissensus.store.spec import Run, Spec
 from dissensus.training import evaluate
 
@@ -92,7 +92,7 @@ def _judged(checkpoint: str, predictions: Predictions, stage: Stage, rows: Tenso
         "temperatures": {checkpoint: temperatures},
         "notes": list(stage.data.notes),
     }
-    return {checkpoint: scores}, facts, {"predictions": evaluate.record(predictions, stage.data, rows)}
+    return {checkpoint: scores}, facts, {predictions_name("last"): evaluate.record(predictions, stage.data, rows)}
 
 
 ANALYSES: dict[str, Analysis] = {

@@ -74,8 +74,7 @@ def kept_checkpoint(run: Run, wanted: str) -> str:
 
 def kept_predictions(run_id: str, ledger: Ledger, checkpoint: str) -> Arrays:
     """What a run recorded of its checkpoint on the items it held out: rows, logits, people, labels, ids."""
-    name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
-    arrays = ledger.arrays(run_id, name)
+    arrays = ledger.predictions(run_id, checkpoint)
     if arrays is None:
         raise InputError(
             f"the predictions of run {run_id} were not kept",
