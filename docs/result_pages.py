@@ -25,6 +25,7 @@ from dissensus.report.judged_claims import HOW_TO_READ, judged
 from dissensus.report.wording import capital
 from dissensus.store import records
 from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"
@@ -59,7 +60,7 @@ def main() -> None:
     print(f"{len(stale)} pages written")
 
 
-def take(home: Path, folders: list[Path], ledger: Ledger) -> None:
+def take(home: Path, folders: list[Path], runs: RunSource) -> None:
     """Copy manifests, and pack the records of all the runs that the manifests of this paper name."""
     home.mkdir(parents=True, exist_ok=True)
     for folder in folders:
@@ -69,7 +70,7 @@ def take(home: Path, folders: list[Path], ledger: Ledger) -> None:
         document = json.dumps(replace(manifest, command=command).to_json(), indent=1, ensure_ascii=False)
         (home / f"{name}.json").write_text(document + "\n", encoding="utf-8")
     named = {run for manifest in manifests(home).values() for run in runs_of(manifest)}
-    print(f"{records.pack(ledger, sorted(named), home / RECORDS)} records packed")
+    print(f"{records.pack(runs, sorted(named), home / RECORDS)} records packed")
 
 
 def manifests(home: Path) -> dict[str, Manifest]:

@@ -6,9 +6,7 @@ import random as dice
 import signal
 import time
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,11 +17,10 @@ from dissensus.engine import measures as analyses
 from dissensus.engine.events import Event
 from dissensus.engine.one_run import Execution, InterruptedRunError, execute
 from dissensus.engine.worker import compute
-from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.mixing import Mixup
 from dissensus.models import Linear, Mlp, Smallcnn, Speedy
-from dissensus.store import checkpoints, locks
+from dissensus.store import checkpoints
 from dissensus.store.ledger import Ledger
 from dissensus.training.optimisers import AdamW, Ema, Sgd
 from dissensus.training.recipe import Best, Recipe
@@ -226,73 +223,6 @@ def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
     assert "ZeroDivisionError" in ledger.error_file(spec.id).read_text()
 
 
-class TestLocks:
-    def test_only_one_can_hold_a_lock_and_it_is_free_afterwards(self, tmp_path):
-        file = tmp_path / "work" / "lock"
-        lock = locks.take(file)
-        assert locks.take(file) is None
-        assert locks.is_held(file)
-        lock.release()
-        assert not locks.is_held(file)
-        assert not file.parent.exists()
-        locks.take(file).release()
-
-    def test_the_lock_of_a_process_that_was_killed_is_free_at_once(self, tmp_path):
-        ready, let_go = lives.CONTEXT.Event(), lives.CONTEXT.Event()
-        holder = lives.born(lives.holding, tmp_path / "lock", ready, let_go)
-        assert ready.wait(30)
-        assert locks.take(tmp_path / "lock") is None
-        holder.kill()
-        holder.join()
-        locks.take(tmp_path / "lock").release()
-
-    def test_the_lock_of_another_machine_is_free_only_when_nobody_touched_it_for_long(self, tmp_path):
-        file = tmp_path / "lock"
-        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "x"}))
-        assert locks.take(file) is None
-        os.utime(file, (0, file.stat().st_mtime - locks.PATIENCE - 1))
-        locks.take(file).release()
-
-    def test_a_beating_heart_keeps_all_locks_of_a_process_fresh(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(locks, "HEARTBEAT", 0.01)
-        files = [tmp_path / name / "lock" for name in "abc"]
-        held = [locks.take(file) for file in files]
-        for file in files:
-            os.utime(file, (0, 0))
-        for _ in range(500):
-            if all(file.stat().st_mtime > 0 for file in files):
-                break
-            locks.threading.Event().wait(0.01)
-        assert all(file.stat().st_mtime > 0 for file in files)
-        for lock in held:
-            lock.release()
-        assert not list(tmp_path.iterdir())
-
-    def test_an_owner_that_slept_through_its_lock_does_not_touch_or_end_the_new_one(self, tmp_path):
-        file = tmp_path / "lock"
-        sleeper = locks.take(file)
-        file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "new"}))
-        os.utime(file, (0, 0))
-        sleeper.touch()
-        sleeper.release()
-        assert "new" in file.read_text()
-        assert file.stat().st_mtime == 0
-
-    def test_of_many_who_see_an_abandoned_lock_one_gets_it(self, tmp_path):
-        from concurrent.futures import ThreadPoolExecutor
-
-        for attempt in range(20):
-            file = tmp_path / str(attempt) / "lock"
-            file.parent.mkdir()
-            file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "old"}))
-            os.utime(file, (0, 0))
-            with ThreadPoolExecutor(8) as pool:
-                taken = [lock for lock in pool.map(lambda _, f=file: locks.take(f), range(8)) if lock is not None]
-            assert len(taken) == 1
-            assert file.read_text() == taken[0].owner
-            taken[0].release()
-
-
 def test_a_paused_owner_and_its_successor_publish_one_result(tmp_path):
     spec = QUICK.spec(DATA, 0)
     first, second = Ledger(tmp_path / "shared"), Ledger(tmp_path / "elsewhere")
@@ -322,101 +252,6 @@ def test_an_owner_whose_run_was_finished_by_another_meanwhile_ends_quietly_and_i
     assert not list((ledger.folder / ".work").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
-        ("run.json", lambda ledger, run_id: ledger.read(run_id)),
-        ("predictions.npz", lambda ledger, run_id: ledger.predictions(run_id, "last")),
-        ("last.safetensors", lambda ledger, run_id: ledger.weights(run_id, "last")),
-    ],
-)
-def test_a_file_that_was_edited_is_never_used(copy, name, read):
-    (run_id,) = copy.ids()
-    file = copy.folder / run_id / name
-    read(copy, run_id)
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(InputError, match=f"{name} is not what was written"):
-        read(copy, run_id)
-
-
-@pytest.mark.parametrize("name", ["run.json", "predictions.npz", "last.safetensors"])
-@pytest.mark.parametrize("damage", ["edited", "cut short", "lost"])
-def test_verifying_finds_files_that_were_edited_cut_short_or_lost(copy, name, damage):
-    (run_id,) = copy.ids()
-    assert copy.verify(run_id) == []
-    file = copy.folder / run_id / name
-    content = file.read_bytes()
-    if damage == "lost":
-        file.unlink()
-    else:
-        file.write_bytes(content[:-7] if damage == "cut short" else content.replace(content[-9:-5], b"0000"))
-    assert any(name in problem for problem in copy.verify(run_id)) or run_id not in copy
-
-
-def test_verifying_finds_a_run_under_a_wrong_name(copy):
-    (run_id,) = copy.ids()
-    Path(copy.folder / run_id).rename(copy.folder / ("0" * 16))
-    assert copy.verify("0" * 16) == [f"the spec inside is that of {run_id}"]
-
-
-def test_summaries_are_those_of_the_runs_also_when_some_come_and_go(copy):
-    (run_id,) = copy.ids()
-    (one,) = copy.summaries()
-    run = copy.read(run_id)
-    assert one.id == run_id
-    assert one.raw["soft_nll"] == run.scores["last"]["raw"]["soft_nll"]
-    assert one.flops == run.facts["training_flops"]
-    other = QUICK.spec(DATA, 1)
-    execute(other, copy, ALONE)
-    assert [one.id for one in copy.summaries()] == copy.ids()
-    copy.remove(run_id)
-    assert [one.id for one in copy.summaries()] == [other.id]
-    (copy.folder / ".index.json").write_text("{")
-    assert [one.id for one in copy.summaries()] == [other.id]
-
-
-def test_a_summary_is_the_same_from_a_record_without_its_head(copy):
-    """Of ledgers that are older than the head, and of records that somebody committed without it."""
-    (run_id,) = copy.ids()
-    before = copy.summaries()
-    (copy.folder / ".index.json").unlink()
-    (copy.folder / run_id / "checksums").unlink()
-    (copy.folder / run_id / "run.json").write_text(json.dumps(copy.read(run_id).to_json()))
-    assert copy.summaries() == before
-
-
-def test_a_list_in_a_folder_that_cannot_be_written_is_read_all_the_same(copy, monkeypatch):
-    def refused(*arguments, **options):
-        raise PermissionError
-
-    monkeypatch.setattr("dissensus.store.ledger.write_whole", refused)
-    assert [one.id for one in copy.summaries()] == copy.ids()
-
-
 def test_no_worker_is_hired_where_nothing_is_left_to_compute(finished, monkeypatch):
     monkeypatch.setattr(local._Pool, "_hired", lambda pool: pytest.fail("somebody was hired"))
     assert not local.run_all([QUICK.spec(DATA, 0)], finished, workers=2).failed
-
-
-def test_a_removed_run_is_computed_again(copy):
-    (run_id,) = copy.ids()
-    copy.remove(run_id)
-    assert run_id not in copy
-    assert execute(QUICK.spec(DATA, 0), copy, ALONE).id == run_id
-
-
-def test_an_adopted_run_is_the_same_run(finished, tmp_path):
-    (run_id,) = finished.ids()
-    other = Ledger(tmp_path)
-    other.adopt(run_id, finished.files(run_id))
-    assert other.read(run_id) == finished.read(run_id)
-    assert other.verify(run_id) == []
-    assert np.array_equal(other.predictions(run_id, "last")["logits"], finished.predictions(run_id, "last")["logits"])
-
-
-def test_a_run_that_is_nowhere_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match="no run"):
-        Ledger(tmp_path / "nowhere").read("f" * 16)
-    assert Ledger(tmp_path / "nowhere").ids() == []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dissensus.engine.events import Event, Listen
     from dissensus.experiments.description import Manifest, Plan
     from dissensus.store.ledger import Ledger
+    from dissensus.store.run_source import RunSource
     from dissensus.store.spec import Spec
     from dissensus.training.distributed import Group
 
@@ -309,7 +310,7 @@ def _announcement(planned: Plan, runs: Ledger) -> str:
     return f"{manifest.title} ({manifest.name}, {manifest.scale} scale): {len(planned.specs)} runs{before}."
 
 
-def _write_report(manifest: Manifest, folder: Path, runs: Ledger) -> None:
+def _write_report(manifest: Manifest, folder: Path, runs: RunSource) -> None:
     from dissensus import report as reports
 
     written = reports.write(manifest, runs, folder)

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from dissensus.engine.setup import Stage, disputed
 from dissensus.labels.targets import ties
 from dissensus.store.encoding import encode
-from dissensus.store.ledger import GALLERY, Arrays, predictions_name
+from dissensus.store.ledger import GALLERY, predictions_name
+from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json
 from dissensus.training import evaluate
 from dissensus.training.distributed import ALONE, Group

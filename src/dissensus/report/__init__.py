@@ -15,7 +15,7 @@ from dissensus.report.judged_claims import judged
 from dissensus.report.method_notes import setup
 from dissensus.report.svg import standalone
 from dissensus.report.wording import capital
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 
 
 class Written(NamedTuple):
@@ -27,7 +27,7 @@ class Written(NamedTuple):
     answers: dict[str, str]
 
 
-def write(manifest: Manifest, ledger: Ledger, folder: Path | str) -> Written:
+def write(manifest: Manifest, ledger: RunSource, folder: Path | str) -> Written:
     """Write `report.html`, `results.md` and `results.csv` into the folder, from the manifest and the runs alone.
 
     Figures of exhibits are also written one by one, as `figures/*.svg`. Runs that are not in the ledger are shown as not

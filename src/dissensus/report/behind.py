@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run
 
 
-def trained(run: Run, ledger: Ledger) -> tuple[Run, ...]:
+def trained(run: Run, ledger: RunSource) -> tuple[Run, ...]:
     """Those that a run was made from, or the run itself if it was trained; each once, and those that are there."""
     found, waiting = dict[str, Run](), [run]
     while waiting:

@@ -16,7 +16,7 @@ from dissensus.experiments.description import Manifest, Printed, Table
 from dissensus.metrics.temperature import COLDEST
 from dissensus.report.svg import Style
 from dissensus.report.wording import CALIBRATIONS, CHECKPOINTS, direction, method_of_test
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Run
 
 LEVEL = 0.95
@@ -186,13 +186,15 @@ def looks(manifest: Manifest) -> dict[str, Style]:
     return {label: Style(index) for index, label in enumerate(labels)}
 
 
-def comparisons(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style]) -> tuple[Comparison, ...]:
+def comparisons(manifest: Manifest, ledger: RunSource, styles: Mapping[str, Style]) -> tuple[Comparison, ...]:
     """Every table of the manifest, from the runs that are finished."""
     numbered = enumerate(manifest.tables, start=1)
     return tuple(_comparison(manifest, table, f"t{number}", styles, ledger) for number, table in numbered)
 
 
-def _comparison(manifest: Manifest, table: Table, anchor: str, styles: Mapping[str, Style], ledger: Ledger) -> Comparison:
+def _comparison(
+    manifest: Manifest, table: Table, anchor: str, styles: Mapping[str, Style], ledger: RunSource
+) -> Comparison:
     methods = tuple(
         Method(
             row.label,

@@ -15,7 +15,7 @@ from dissensus.report.drawing import Path, bars, dot_rows, lines
 from dissensus.report.panels import Figure
 from dissensus.report.svg import Style
 from dissensus.report.wording import MINUS, how_cells_are_tested, mean_sd, paper_value, probability, title
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run
 
 Runs = Mapping[str, Mapping[str, tuple[Run | None, ...]]]
@@ -57,14 +57,14 @@ class Shown:
     how_tested: str
 
 
-def shown(manifest: Manifest, ledger: Ledger, styles: Mapping[str, Style]) -> tuple[Shown, ...]:
+def shown(manifest: Manifest, ledger: RunSource, styles: Mapping[str, Style]) -> tuple[Shown, ...]:
     """Every exhibit of the manifest, from the runs that are finished."""
     numbered = enumerate(manifest.exhibits, start=1)
     return tuple(_shown(f"x{number}", one, manifest.printed, ledger, styles) for number, one in numbered)
 
 
 def _shown(
-    anchor: str, exhibit: Exhibit, printed: Sequence[Printed], ledger: Ledger, styles: Mapping[str, Style]
+    anchor: str, exhibit: Exhibit, printed: Sequence[Printed], ledger: RunSource, styles: Mapping[str, Style]
 ) -> Shown:
     cells: Runs = {
         series: {
@@ -224,7 +224,7 @@ def spoken(values: Sequence[float]) -> str:
     return mean_sd(told.mean, told.sd)
 
 
-def _tests(exhibit: Exhibit, cells: Runs, beside: Beside, ledger: Ledger) -> tuple[Tested, str]:
+def _tests(exhibit: Exhibit, cells: Runs, beside: Beside, ledger: RunSource) -> tuple[Tested, str]:
     """Against the baseline, in pairs: the exact Wilcoxon test, as 003 tests, and a t test; and how to read them."""
     ranks, t_tests, resampled = dict[tuple[str, str, str], float](), dict[tuple[str, str, str], str](), False
     for series, row in cells.items() if exhibit.baseline else ():

@@ -17,7 +17,7 @@ from dissensus.report.comparisons import Comparison
 from dissensus.report.panels import Predictions
 from dissensus.report.svg import Chart, Margins, Style, group, tag
 from dissensus.report.wording import fixed, shortened
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 
 ITEMS = 12
 CLASSES = 12  # with more, the ones that anybody gives the largest share are drawn
@@ -52,7 +52,7 @@ class _Voice:
     kl: float | None
 
 
-def gallery(table: Comparison, predictions: Predictions, ledger: Ledger, classes: Sequence[str]) -> Gallery | None:
+def gallery(table: Comparison, predictions: Predictions, ledger: RunSource, classes: Sequence[str]) -> Gallery | None:
     """The most disputed evaluation items of one seed, judged by vote entropy; None where no run kept predictions."""
     seeds = [seed for seed in table.seeds if any(seed in of_seed for of_seed in predictions.values())]
     if not seeds:
@@ -89,7 +89,7 @@ def gallery(table: Comparison, predictions: Predictions, ledger: Ledger, classes
     return Gallery(seed, tuple(cards), "truth" in first)
 
 
-def _pictures(table: Comparison, seed: int, ledger: Ledger) -> dict[int, NDArray[Any]]:
+def _pictures(table: Comparison, seed: int, ledger: RunSource) -> dict[int, NDArray[Any]]:
     for method in table.methods:
         arrays = ledger.gallery(method.runs[seed].id) if seed in method.runs else None
         if arrays is not None and arrays["x"].ndim == 4:

@@ -14,7 +14,7 @@ from dissensus.report.behind import trained
 from dissensus.report.comparisons import LEVEL, paired_test
 from dissensus.report.exhibits import numbers_of, spoken
 from dissensus.report.wording import counted, fixed, listed, p_value, signed, significant, title
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run
 
 Word = Literal["holds", "does not hold", "not shown", "measured", "not told", "not finished"]
@@ -50,12 +50,12 @@ class _Group:
         return f"{self.name} {spoken(self.values)}"
 
 
-def judged(manifest: Manifest, ledger: Ledger) -> tuple[Judged, ...]:
+def judged(manifest: Manifest, ledger: RunSource) -> tuple[Judged, ...]:
     """Every claim of the manifest; one whose runs are not all finished is judged by the pairs that are."""
     return tuple(_judged(claim, ledger) for claim in manifest.claims)
 
 
-def _judged(claim: Claim, ledger: Ledger) -> Judged:
+def _judged(claim: Claim, ledger: RunSource) -> Judged:
     runs = {name: [ledger.read(run) if run in ledger else None for run in ids] for name, ids in claim.groups.items()}
     by_value = [{name: numbers_of(of_group, path) for name, of_group in runs.items()} for path in claim.values]
     every = [values for numbers in by_value for values in numbers.values()]
@@ -73,7 +73,7 @@ def _judged(claim: Claim, ledger: Ledger) -> Judged:
 
 
 def _group(
-    name: str, runs: Sequence[Run | None], values: Sequence[float | None], places: Sequence[int], ledger: Ledger
+    name: str, runs: Sequence[Run | None], values: Sequence[float | None], places: Sequence[int], ledger: RunSource
 ) -> _Group:
     at_places = ((runs[place], values[place]) for place in places if place < len(runs))
     kept = [(run, value) for run, value in at_places if run is not None and value is not None]

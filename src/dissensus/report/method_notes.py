@@ -10,7 +10,7 @@ from dissensus.report.behind import trained
 from dissensus.report.comparisons import Comparison
 from dissensus.report.exhibits import Shown
 from dissensus.report.wording import counted, setting
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Run, canonical
 
 DECIDES_NUMBERS = (
@@ -42,7 +42,7 @@ class Setup:
     planned: int
 
 
-def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown], ledger: Ledger) -> Setup:
+def setup(tables: Sequence[Comparison], exhibits: Sequence[Shown], ledger: RunSource) -> Setup:
     """Read from the finished runs alone; equal runs in two tables count once."""
     in_tables = [run for table in tables for method in table.methods for run in method.runs.values()]
     shown = {run.id: run for one in exhibits for run in one.runs}

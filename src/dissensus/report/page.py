@@ -19,7 +19,7 @@ from dissensus.report.gallery import Gallery, gallery
 from dissensus.report.judged_claims import HOW_TO_READ, Judged
 from dissensus.report.method_notes import Setup, classes_of
 from dissensus.report.panels import Figure
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def html(
     exhibits: Sequence[Shown],
     claims: Sequence[Judged],
     done: Setup,
-    ledger: Ledger,
+    ledger: RunSource,
 ) -> str:
     """The whole page as text; equal runs give equal text."""
     environment = Environment(
@@ -83,7 +83,7 @@ def html(
     )
 
 
-def _chapter(table: Comparison, ledger: Ledger) -> Chapter:
+def _chapter(table: Comparison, ledger: RunSource) -> Chapter:
     kept = figures.predictions_of(table, ledger)
     drawn = (curves(table), figures.reliability(table, kept), figures.entropies(table, kept))
     silent = [method.label for method in table.methods if method.runs and method.label not in kept]

@@ -18,11 +18,10 @@ from dissensus.report import svg
 from dissensus.report.comparisons import Cell, Comparison, Method
 from dissensus.report.svg import Chart, Margins, Point, Style, group, tag
 from dissensus.report.wording import TO_VOTES, fixed
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import Arrays, RunSource
 
 SPECKS = 400  # items drawn one by one in a scatter; the means are over all of them
 
-Arrays = Mapping[str, NDArray[Any]]
 Predictions = Mapping[str, Mapping[int, Arrays]]
 """label -> seed -> the arrays that run kept"""
 
@@ -48,7 +47,7 @@ class Figure:
     shape: str = "wide"
 
 
-def predictions_of(table: Comparison, ledger: Ledger) -> Predictions:
+def predictions_of(table: Comparison, ledger: RunSource) -> Predictions:
     """The predictions that this table's finished runs kept; committed records have none."""
     found: dict[str, dict[int, Arrays]] = {}
     for method in table.methods:

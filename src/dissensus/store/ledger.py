@@ -21,42 +21,25 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import safetensors.torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import DiskFullError, digest, explained, write_whole
+from dissensus.store.run_source import Arrays, Summary
 from dissensus.store.spec import Json, Run
 
 RECORD = "run.json"
 CHECKSUMS = "checksums"
 GALLERY = "gallery"
-Arrays = Mapping[str, NDArray[Any]]
-"""Named arrays: one .npz file."""
 
 
 def predictions_name(checkpoint: str) -> str:
     """The name under which a run publishes the predictions of a checkpoint."""
     return "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a list of many runs shows of one."""
-
-    id: str
-    kind: str
-    settings: Json
-    raw: Json
-    seconds: float | None
-    flops: float | None
-    threads: int | None
 
 
 class Ledger:
@@ -276,16 +259,7 @@ def _record(run: Run) -> str:
 
 
 def _summary(run: Run) -> Json:
-    kept = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
-    raw = run.scores.get("last", {}).get("raw", {})
-    return {
-        "kind": run.spec.kind,
-        "settings": run.spec.settings,
-        "raw": {name: raw[name] for name in kept if name in raw},
-        "seconds": run.provenance.get("seconds"),
-        "flops": run.facts.get("training_flops"),
-        "threads": run.provenance.get("threads"),
-    }
+    return {name: value for name, value in vars(Summary.of(run)).items() if name != "id"}
 
 
 def _names_in(folder: Path) -> list[str]:

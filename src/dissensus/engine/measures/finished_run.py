@@ -12,7 +12,8 @@ from dissensus import random
 from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
-from dissensus.store.ledger import Arrays, Ledger
+from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Run
 from dissensus.training import evaluate
 

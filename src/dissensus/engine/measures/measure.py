@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from dissensus.store.ledger import Arrays, Ledger
+from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json, Spec
 
 Outcome = tuple[Json, Json, dict[str, Arrays]]

@@ -14,7 +14,8 @@ from dissensus.engine.measures.finished_run import kept_predictions
 from dissensus.engine.measures.measure import Analysis, Outcome, finite
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
-from dissensus.store.ledger import Arrays, Ledger
+from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Spec
 from dissensus.votes.votes import Floats
 
