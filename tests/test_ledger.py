@@ -12,7 +12,7 @@ from dissensus.store import records
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records
 from dissensus.store.run_source import Summary
-from dissensus.store.spec import Run, Spec
+from dissensus.store.spec import Run, Spec, UnknownFormatError
 
 WEIGHTS = torch.arange(6.0).reshape(2, 3).T
 ARRAYS = {
@@ -185,3 +185,42 @@ def test_an_adopted_run_is_the_same_run(ledger, tmp_path):
     assert other.read(run_id) == ledger.read(run_id)
     assert other.verify(run_id) == []
     assert other.files(run_id) == ledger.files(run_id)
+
+
+UNKNOWN_FORMS = {
+    "a newer format": lambda record: record | {"format": 2},
+    "another key": lambda record: record | {"sources": []},
+    "a key less": lambda record: {name: part for name, part in record.items() if name != "facts"},
+    "another key in the spec": lambda record: record | {"spec": record["spec"] | {"method": "soft"}},
+    "another kind": lambda record: record | {"spec": record["spec"] | {"kind": "simulate"}},
+    "no dictionary": lambda record: [record],
+}
+
+
+@pytest.mark.parametrize("changed", UNKNOWN_FORMS.values(), ids=UNKNOWN_FORMS)
+@pytest.mark.parametrize("with_checksums", [True, False])
+def test_a_record_of_an_unknown_form_is_refused_and_left_as_it_is(ledger, tmp_path, changed, with_checksums):
+    file = ledger.folder / finished().id / "run.json"
+    text = json.dumps(changed(json.loads(file.read_text())))
+    files = ledger.files(finished().id) | {"run.json": text.encode()}
+    newer = Ledger(tmp_path / "newer")
+    newer.adopt(finished().id, files)
+    if not with_checksums:
+        (newer.folder / finished().id / "checksums").unlink()
+    before = newer.files(finished().id)
+    for read in (newer.summaries, lambda: newer.read(finished().id), lambda: list(newer)):
+        with pytest.raises(UnknownFormatError) as refused:
+            read()
+        assert refused.value.where == str(newer.folder / finished().id / "run.json")
+        assert "version of dissensus that wrote it" in refused.value.hint
+    assert newer.files(finished().id) == before
+    assert newer.verify(finished().id) == ([] if with_checksums else ["checksums is missing: nothing can be verified"])
+
+
+def test_records_of_a_newer_format_are_refused_with_the_name_of_their_file(ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "to_json", lambda run: {"format": 2})
+    records.pack(ledger, [finished().id], tmp_path / "records.gz")
+    with pytest.raises(
+        UnknownFormatError, match=r"records\.gz: the record has format 2, and this version reads format 1"
+    ):
+        Records(tmp_path / "records.gz")

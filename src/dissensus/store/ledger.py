@@ -21,6 +21,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from torch import Tensor
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import DiskFullError, digest, explained, write_whole
 from dissensus.store.run_source import Arrays, Summary
-from dissensus.store.spec import Json, Run
+from dissensus.store.spec import FORMAT, Json, Run, UnknownFormatError
 
 RECORD = "run.json"
 CHECKSUMS = "checksums"
@@ -70,9 +71,10 @@ class Ledger:
         if content is None:
             raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
         try:
-            return Run.from_json(json.loads(content))
-        except (ValueError, KeyError) as problem:
+            document = json.loads(content)
+        except ValueError as problem:
             raise self._damaged(run_id, RECORD, f"is damaged ({problem})") from None
+        return Run.from_json(document, where=str(self.folder / run_id / RECORD))
 
     def predictions(self, run_id: str, checkpoint: str) -> Arrays | None:
         """What a run predicted at a checkpoint, `last` or `best`; None where it was not kept."""
@@ -216,17 +218,21 @@ class Ledger:
         if problems:
             return problems
         try:
-            found = self.read(run_id).id
+            id_inside = self.read(run_id).id
+        except UnknownFormatError:  # its files are what was written, by another version
+            return []
         except InputError as problem:
             return [problem.what]
-        return [] if found == run_id else [f"the spec inside is that of {found}"]
+        return [] if id_inside == run_id else [f"the spec inside is that of {id_inside}"]
 
     def summaries(self) -> list[Summary]:
-        """All finished runs in short. What was read once is kept in `.index.json`: finished runs do not change."""
+        """All finished runs in short. What was read once is kept in `.index.json`."""
         try:
-            index: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
+            stored: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
-            index = {}
+            stored = {}
+        expected = {field.name for field in fields(Summary)} - {"id"}
+        index = {run_id: summary for run_id, summary in stored.items() if summary.keys() == expected}
         ids = self.ids()
         unread = [run_id for run_id in ids if run_id not in index]
         if unread or len(index) > len(ids):
@@ -237,13 +243,15 @@ class Ledger:
         return [Summary(id=run_id, **index[run_id]) for run_id in ids]
 
     def _summary(self, run_id: str) -> Json:
-        """From the head of the record; where there is none, or a damaged one, from the whole."""
+        """From the head of the record; where there is none, or one that is damaged or unknown, from the whole."""
         with open(f"{self.folder}/{run_id}/{RECORD}", "rb") as record:  # noqa: PTH123 - thousands at once
-            head, found, _ = record.read().partition(_AFTER_HEAD)
-        if found:
+            head, has_head, _ = record.read().partition(_AFTER_HEAD)
+        if has_head:
             with suppress(ValueError, KeyError):
-                short: Json = json.loads(head + b"}")["summary"]
-                return short
+                document: Json = json.loads(head + b"}")
+                if document.get("format", 1) == FORMAT:
+                    summary: Json = document["summary"]
+                    return summary
         return _summary(self.read(run_id))
 
 
@@ -254,7 +262,7 @@ _AFTER_HEAD = b',\n "spec": {'
 def _record(run: Run) -> str:
     """The text of run.json. It begins with the summary: a list of many runs reads no more of each."""
     whole = run.to_json()
-    headed = {"id": whole.pop("id"), "summary": _summary(run), **whole}
+    headed = {"format": whole.pop("format"), "id": whole.pop("id"), "summary": _summary(run), **whole}
     return json.dumps(headed, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
 

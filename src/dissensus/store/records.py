@@ -43,14 +43,15 @@ class Records:
                 lines = stream.read().splitlines()
             if not lines:
                 raise ValueError("it is empty")
-            runs = [Run.from_json(json.loads(line)) for line in lines]
-        except (OSError, EOFError, ValueError, KeyError) as problem:
+            documents = [json.loads(line) for line in lines]
+        except (OSError, EOFError, ValueError) as problem:
             raise InputError(
                 f"no records can be read there ({problem})",
                 where=str(file),
                 hint="Write them with `dissensus runs pack`",
                 state="",
             ) from None
+        runs = [Run.from_json(document, where=str(file)) for document in documents]
         self._runs = {run.id: run for run in runs}
 
     def __contains__(self, run_id: str) -> bool:
