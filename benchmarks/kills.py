@@ -32,7 +32,7 @@ def killed(wanted, compiled):
     """Kill runs until there were as many kills as wanted; a run that ends before it is killed does not count."""
     import lives
     from dissensus.store.ledger import Ledger
-    from test_engine import DATA, KILLABLE, outcome
+    from test_interruptions import DATA, KILLABLE, outcome
 
     throw, kills, resumed, runs = dice.Random(1), 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:

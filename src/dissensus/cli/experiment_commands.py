@@ -16,7 +16,9 @@ from dissensus.cli.inputs import writable_folder
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
-    from dissensus.engine.events import Event, Listen
+    from dissensus.engine.events import Event, Listener
+    from dissensus.engine.executor import Executor
+    from dissensus.engine.one_run import Execution
     from dissensus.experiments.description import Manifest, Plan
     from dissensus.store.ledger import Ledger
     from dissensus.store.run_source import RunSource
@@ -141,10 +143,10 @@ def read_manifest(folder: str) -> Manifest:
 
 def _run_in_group(*arguments: Any, **options: Any) -> None:
     """Alone, or with the other processes that `torchrun` started."""
-    from dissensus.engine import worker_processes as processes
+    from dissensus.engine import worker_processes
 
     if options["engine"] == "local" and options["workers"] != 1 and not options["dry_run"] and "RANK" not in os.environ:
-        processes.prepare()  # workers import while we do, and plan
+        worker_processes.prepare()  # workers import while we do, and plan
     from dissensus.training import distributed
 
     with distributed.from_environment() as group:
@@ -194,29 +196,19 @@ def _run(
         document = json.dumps(manifest.to_json(), indent=1, ensure_ascii=False)
         (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
         click.echo(_announcement(planned, runs), err=True)
-    execution = Execution(device=device, threads=threads)
+    executor = _executor(group, engine, at_a_time, Execution(device=device, threads=threads), address, gpus)
     try:
         remaining = [spec for spec in planned.specs if spec.id not in runs]
         with Display(labels, costs(remaining)) as display:
-            listeners: list[Listen] = [display]
+            listeners: list[Listener] = [display]
             if log:
                 listeners.append(TensorBoard(folder / "tensorboard", labels, runs))
 
             def listen(event: Event) -> None:
-                for one in listeners:
-                    one(event)
+                for listener in listeners:
+                    listener(event)
 
-            if group.world > 1:
-                ended = local.run_together(planned.specs, runs, group, execution=execution, listen=listen)
-            elif engine == "ray":
-                from dissensus.engine import ray
-
-                cpus = float(threads or 1)
-                ended = ray.run_all(
-                    planned.specs, runs, address=address, cpus=cpus, gpus=gpus, execution=execution, listen=listen
-                )
-            else:
-                ended = local.run_all(planned.specs, runs, workers=at_a_time, execution=execution, listen=listen)
+            result = executor.run(planned.specs, runs, listen)
     except KeyboardInterrupt:
         click.echo(
             f"\nInterrupted. Finished runs are kept in {runs.folder}, and those under way have saved themselves; "
@@ -226,14 +218,26 @@ def _run(
         sys.exit(130)
     if not group.leads:
         return
-    if ended.full:
-        click.echo(ended.full, err=True)
+    if result.disk_full:
+        click.echo(result.disk_full, err=True)
         sys.exit(2)
     _write_report(manifest, folder, runs)
-    if ended.failed or ended.blocked:
-        lost = f"{len(ended.failed)} runs failed, {len(ended.blocked)} could not start"
+    if result.failed or result.blocked:
+        lost = f"{len(result.failed)} runs failed, {len(result.blocked)} could not start"
         click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.error_file('*')}.", err=True)
         sys.exit(1)
+
+
+def _executor(group: Group, engine: str, workers: int, execution: Execution, address: str, gpus: float) -> Executor:
+    from dissensus.engine.local import LocalExecutor
+    from dissensus.engine.ray import RayExecutor
+    from dissensus.engine.torchrun import TorchrunExecutor
+
+    if group.world > 1:
+        return TorchrunExecutor(group, execution)
+    if engine == "ray":
+        return RayExecutor(address, float(execution.threads or 1), gpus, execution)
+    return LocalExecutor(workers, execution)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

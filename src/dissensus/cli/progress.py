@@ -20,7 +20,7 @@ from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 
 MOST_SHOWN = 12
-ENDED = frozenset({"kept", "done", "failed", "blocked"})
+ENDED = frozenset({"already_done", "done", "failed", "blocked"})
 """Kinds of event after which a run takes no more time here; one that stopped, or is computed elsewhere, still might."""
 
 
@@ -90,13 +90,13 @@ class Display:
             cost = self._ahead.pop(event.run, 0.0) if event.kind in ENDED else 0.0
             if event.kind == "done":
                 self._spent += cost * (was.done_here if was.epochs else 1.0)
-        if event.kind == "kept":
+        if event.kind == "already_done":
             self._kept += 1
         elif event.kind == "done":
             self._computed += 1
-        elif event.kind in ("failed", "blocked", "full"):
+        elif event.kind in ("failed", "blocked", "disk_full"):
             self._failed += 1
-            what = "the disk is full" if event.kind == "full" else event.kind
+            what = "the disk is full" if event.kind == "disk_full" else event.kind
             name = self._labels.get(event.run, event.run)
             self._console.print(f"{what}: {name}\n{event.message}", style="red", markup=False, highlight=False)
         self._say()

@@ -15,6 +15,7 @@ from dissensus import datasets
 from dissensus.engine import local
 from dissensus.engine import measures as analyses
 from dissensus.engine.events import Event
+from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution, InterruptedRunError, execute
 from dissensus.engine.worker import compute
 from dissensus.labels.delivery import Multipass, Sampled
@@ -46,23 +47,6 @@ def outcome(ledger, run_id):
     return run.scores, run.curve, run.facts, {key: value.numpy().tobytes() for key, value in flat.items()}
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A ledger with one finished run, not to be changed."""
-    ledger = Ledger(tmp_path_factory.mktemp("finished"))
-    execute(QUICK.spec(DATA, 0), ledger, ALONE)
-    return ledger
-
-
-@pytest.fixture
-def copy(finished, tmp_path):
-    """The same, to be changed."""
-    import shutil
-
-    shutil.copytree(finished.folder, tmp_path / "copy")
-    return Ledger(tmp_path / "copy")
-
-
 def test_a_run_killed_at_random_moments_ends_with_the_same_bits(tmp_path):
     throw, kills = dice.Random(0), 0
     for seed, recipe in enumerate(KILLABLE * 20):
@@ -91,7 +75,7 @@ def test_a_run_asked_to_stop_saves_itself_after_the_step_and_goes_on_from_there(
     spec, ledger = KILLABLE[0].spec(DATA, 0), Ledger(tmp_path / "a")
     asked = iter([False] * 17 + [True])
     with pytest.raises(InterruptedRunError):
-        execute(spec, ledger, ALONE, stop=lambda: next(asked))
+        execute(spec, ledger, ALONE, stop_requested=lambda: next(asked))
     state = checkpoints.load(ledger.checkpoint_file(spec.id))["state"]
     assert (state["epoch"], state["step"]) != (0, 0)
     execute(spec, ledger, ALONE)
@@ -110,7 +94,7 @@ def test_ctrl_c_saves_what_is_under_way(tmp_path, workers):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        local.run_all(specs, ledger, workers=workers, execution=Execution(threads=1), listen=press)
+        LocalExecutor(workers, Execution(threads=1)).run(specs, ledger, press)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     saved = [checkpoints.load(ledger.checkpoint_file(spec.id)) for spec in specs]
     assert any(one is not None and one["state"]["step"] + one["state"]["epoch"] > 0 for one in saved)
@@ -125,7 +109,7 @@ def test_a_damaged_checkpoint_is_not_believed(tmp_path, damage):
     spec, ledger = QUICK.spec(DATA, 3), Ledger(tmp_path / "a")
     asked = iter([False] * 5 + [True])
     with pytest.raises(InterruptedRunError):
-        execute(spec, ledger, ALONE, stop=lambda: next(asked))
+        execute(spec, ledger, ALONE, stop_requested=lambda: next(asked))
     file = ledger.checkpoint_file(spec.id)
     file.write_bytes(damage(file.read_bytes()))
     run = execute(spec, ledger, ALONE)
@@ -138,7 +122,7 @@ def test_a_run_that_goes_on_under_other_conditions_says_so(tmp_path):
     spec, ledger = QUICK.spec(DATA, 4), Ledger(tmp_path)
     asked = iter([False] * 5 + [True])
     with pytest.raises(InterruptedRunError):
-        execute(spec, ledger, ALONE, stop=lambda: next(asked))
+        execute(spec, ledger, ALONE, stop_requested=lambda: next(asked))
     run = execute(spec, ledger, Execution(threads=2))
     torch.set_num_threads(1)
     assert [other["threads"] for other in run.provenance["also_on"]] == [1]
@@ -151,7 +135,7 @@ def test_a_full_disk_stops_with_a_message_and_leaves_a_run_that_goes_on(tmp_path
     kinds = []
     while not kinds or kinds[-1].kind in ("started", "epoch"):
         kinds.append(told.get(timeout=60))
-    assert kinds[-1].kind == "full"
+    assert kinds[-1].kind == "disk_full"
     assert "no room left" in kinds[-1].message
     assert "goes on" in kinds[-1].message
     assert spec.id not in ledger
@@ -160,14 +144,14 @@ def test_a_full_disk_stops_with_a_message_and_leaves_a_run_that_goes_on(tmp_path
 
 
 def test_an_executor_begins_nothing_more_once_the_disk_is_full(tmp_path, monkeypatch):
-    def no_room(job, ledger, execution, tell, stop):
-        tell(Event("full", job.runs[0], message="there is no room left"))
+    def no_room(assignment, ledger, execution, listen, stop_requested):
+        listen(Event("disk_full", assignment.run_ids[0], message="there is no room left"))
 
     monkeypatch.setattr(local, "compute", no_room)
     events = []
-    ended = local.run_all([QUICK.spec(DATA, seed) for seed in range(3)], Ledger(tmp_path), listen=events.append)
-    assert [event.kind for event in events] == ["full"]
-    assert "no room" in ended.full
+    result = LocalExecutor().run([QUICK.spec(DATA, seed) for seed in range(3)], Ledger(tmp_path), events.append)
+    assert [event.kind for event in events] == ["disk_full"]
+    assert "no room" in result.disk_full
 
 
 def test_two_executors_on_one_ledger_share_the_work_and_compute_nothing_twice(tmp_path):
@@ -199,16 +183,16 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(tmp_path):
             killed.append(event.run)
 
     often = Execution(threads=1, checkpoint_seconds=0.0)
-    ended = local.run_all(specs, ledger, workers=2, execution=often, listen=kill_once)
+    result = LocalExecutor(2, often).run(specs, ledger, kill_once)
     assert killed
-    assert not ended.failed
+    assert not result.failed
     assert all(spec.id in ledger for spec in specs)
     assert ledger.read(killed[0]).provenance["resumed"] == 1
 
 
 def test_a_worker_whose_parent_is_gone_leaves(tmp_path):
     parents, line = lives.CONTEXT.Pipe()
-    orphan = lives.born(local._work, line, str(tmp_path), ALONE, {})
+    orphan = lives.born(local._serve, line, str(tmp_path), ALONE, {})
     line.close()
     parents.close()
     orphan.join(30)
@@ -252,6 +236,8 @@ def test_an_owner_whose_run_was_finished_by_another_meanwhile_ends_quietly_and_i
     assert not list((ledger.folder / ".work").iterdir())
 
 
-def test_no_worker_is_hired_where_nothing_is_left_to_compute(finished, monkeypatch):
-    monkeypatch.setattr(local._Pool, "_hired", lambda pool: pytest.fail("somebody was hired"))
-    assert not local.run_all([QUICK.spec(DATA, 0)], finished, workers=2).failed
+def test_no_worker_is_started_where_nothing_is_left_to_compute(tmp_path, monkeypatch):
+    spec, ledger = QUICK.spec(DATA, 0), Ledger(tmp_path)
+    execute(spec, ledger, ALONE)
+    monkeypatch.setattr(local._Pool, "_start_worker", lambda pool: pytest.fail("a worker was started"))
+    assert not LocalExecutor(2).run([spec], ledger).failed

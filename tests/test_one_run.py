@@ -6,18 +6,13 @@ import pytest
 import torch
 
 from dissensus import datasets
-from dissensus.engine import local
 from dissensus.engine import measures as analyses
-from dissensus.engine.events import Event
-from dissensus.engine.one_run import Execution, execute
-from dissensus.engine.scheduler import Agenda
+from dissensus.engine.one_run import execute
 from dissensus.errors import InputError
-from dissensus.experiments.description import in_order
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority, Teacher
 from dissensus.models import Linear, Mlp, Smallcnn
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Spec
 from dissensus.training.optimisers import AdamW, EarlyStopping
 from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
 from dissensus.training.splits import Holdout
@@ -33,8 +28,8 @@ def ledger(tmp_path_factory):
 
 def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(ledger):
     seen = []
-    run = execute(replace(SMALL, model=Smallcnn()).spec(DATA, 0), ledger, progress=lambda *told: seen.append(told))
-    assert [(done, of) for done, of, _ in seen] == [(1, 2), (2, 2)]
+    run = execute(replace(SMALL, model=Smallcnn()).spec(DATA, 0), ledger, progress=lambda *at: seen.append(at))
+    assert [(epoch, epochs) for epoch, epochs, _ in seen] == [(1, 2), (2, 2)]
     assert set(run.scores["last"]) == {"raw", "tempered_votes", "tempered_gold"}
     assert run.scores["last"]["raw"]["soft_nll"] > run.scores["last"]["raw"]["soft_nll_floor"]
     assert run.scores["last"]["raw"]["kl_to_truth"] > 0
@@ -52,7 +47,7 @@ def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(le
 def test_a_finished_run_is_never_computed_again(ledger):
     spec = SMALL.spec(DATA, 1)
     first = execute(spec, ledger)
-    assert execute(spec, ledger, progress=lambda *told: pytest.fail("it trained again")) == first
+    assert execute(spec, ledger, progress=lambda *progress: pytest.fail("it trained again")) == first
 
 
 def test_the_same_spec_gives_the_same_numbers_in_another_ledger(tmp_path):
@@ -144,50 +139,6 @@ def test_data_that_changed_since_the_plan_are_refused(tmp_path):
     spec.settings["data"]["digest"] = "0" * 16
     with pytest.raises(InputError, match="planned on 0000000000000000"):
         execute(spec, Ledger(tmp_path))
-
-
-def test_one_failing_run_stops_only_those_that_need_it(tmp_path):
-    good, bad = SMALL.spec(DATA, 0), replace(SMALL, target=Teacher(("f" * 16,))).spec(DATA, 0)
-    broken = Spec("select", {"name": "unheard of"}, {"of": (good.id,)})
-    waiting = analyses.evaluation(broken.id)
-    events = []
-    ended = local.run_all(in_order([waiting, broken, bad, good]), Ledger(tmp_path), listen=events.append)
-    assert good.id in Ledger(tmp_path)
-    assert set(ended.failed) == {broken.id}
-    assert set(ended.blocked) == {waiting.id, bad.id}
-    assert "not in the plan" in next(e.message for e in events if e.kind == "blocked" and e.run == bad.id)
-    assert "'unheard of' is not one of" in ended.failed[broken.id]
-
-
-def test_a_pool_of_processes_gives_what_one_process_gives(tmp_path):
-    specs = [SMALL.spec(DATA, seed) for seed in range(3)]
-    specs.append(analyses.ensemble(tuple(spec.id for spec in specs)))
-    events = []
-    alone = local.run_all(specs, Ledger(tmp_path / "one"), execution=Execution(threads=1))
-    pooled = local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=events.append)
-    assert not alone.failed
-    assert not pooled.failed
-    for spec in specs:
-        one, two = Ledger(tmp_path / "one").read(spec.id), Ledger(tmp_path / "two").read(spec.id)
-        assert one.scores == two.scores
-    assert [event.kind for event in events].count("done") == 4
-    kept = []
-    local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=kept.append)
-    assert {event.kind for event in kept} == {"kept"}
-
-
-def test_an_agenda_hands_out_a_spec_only_when_its_inputs_are_there(tmp_path):
-    one = SMALL.spec(DATA, 0)
-    two = analyses.evaluation(one.id)
-    ledger = Ledger(tmp_path)
-    agenda = Agenda([two, one], ledger, listen=lambda event: None)
-    assert agenda.next().specs == (one,)
-    assert agenda.next() is None
-    execute(one, ledger)
-    agenda.told(Event("done", one.id))
-    assert agenda.next().specs == (two,)
-    agenda.told(Event("failed", two.id, message="why"))
-    assert agenda.failed == {two.id: "why"}
 
 
 def test_of_a_run_that_keeps_its_curve_alone_nothing_else_is_kept(tmp_path):
