@@ -22,14 +22,14 @@ import torch
 
 from dissensus import datasets, random
 from dissensus.cli.progress import survey
-from dissensus.engine import local
-from dissensus.engine import worker_processes as processes
-from dissensus.engine.events import Event
+from dissensus.engine import worker_processes
+from dissensus.engine.events import Event, ignore
+from dissensus.engine.local import LocalExecutor, cores
 from dissensus.engine.one_run import Execution, execute
-from dissensus.engine.scheduler import Agenda
+from dissensus.engine.scheduler import Scheduler
 from dissensus.engine.setup import Stage
 from dissensus.models import Smallcnn
-from dissensus.store.ledger import Ledger
+from dissensus.store.ledger import RECORD, Ledger
 from dissensus.store.spec import Run, Spec
 from dissensus.training import loop as train
 from dissensus.training.optimisers import AdamW
@@ -58,14 +58,13 @@ def start(data):
     """The first run of a pool, with the server of workers asked for at that moment, and with one that is ready."""
     first = []
     for seed in (0, 1):
-        began, told = time.perf_counter(), []
-        local.run_all(
+        began, heard = time.perf_counter(), []
+        LocalExecutor(2).run(
             [replace(RECIPE, epochs=1).spec(data, seed)],
             Ledger(tempfile.mkdtemp()),
-            workers=2,
-            listen=lambda _, began=began, told=told: told.append(time.perf_counter() - began),
+            lambda _, began=began, heard=heard: heard.append(time.perf_counter() - began),
         )
-        first.append(told[0])
+        first.append(heard[0])
     print(f"a worker begins its first run after {first[0]:.1f} s; after {first[1]:.2f} s where the server is ready")
 
 
@@ -95,7 +94,7 @@ def overhead(data):
 def scaling(data):
     """As the command line does it: the server of workers is asked for before anything is planned."""
     specs = [RECIPE.spec(data, seed) for seed in range(16)]
-    processes.prepare()
+    worker_processes.prepare()
     runs(specs[:2], 2, 1)()
 
     seconds, _ = best_of(1, one=runs(specs, 1, 1), two=runs(specs, 2, 1), threads=runs(specs, 1, 2))
@@ -110,8 +109,7 @@ def scaling(data):
 def runs(specs, workers, threads):
     def go():
         folder = tempfile.mkdtemp()
-        ended = local.run_all(specs, Ledger(folder), workers=workers, execution=Execution(threads=threads))
-        assert not ended.failed
+        assert not LocalExecutor(workers, Execution(threads=threads)).run(specs, Ledger(folder)).failed
         shutil.rmtree(folder)
 
     return go
@@ -121,15 +119,15 @@ def summary(data, n=10_000):
     folder = Path(tempfile.mkdtemp())
     one = Ledger(folder / "one")
     pattern = execute(replace(RECIPE, epochs=200, model=Smallcnn(width=2, hidden=4)).spec(data, 0), one)
-    text = (one.folder / pattern.id / "run.json").read_text()
+    text = (one.folder / pattern.id / RECORD).read_text()
     ledger = Ledger(folder / "many")
     for number in range(n):
         spec = Spec("train", {**pattern.spec.settings, "seed": number})
         place = ledger.folder / spec.id
         place.mkdir(parents=True)
-        (place / "run.json").write_text(text.replace('"seed": 0', f'"seed": {number}').replace(pattern.id, spec.id))
+        (place / RECORD).write_text(text.replace('"seed": 0', f'"seed": {number}').replace(pattern.id, spec.id))
     first, after = timed(lambda: len(ledger.summaries())), timed(lambda: len(Ledger(ledger.folder).summaries()))
-    assert json.loads((ledger.folder / ledger.ids()[7] / "run.json").read_text())["id"] == ledger.ids()[7]
+    assert json.loads((ledger.folder / ledger.ids()[7] / RECORD).read_text())["id"] == ledger.ids()[7]
     print(f"summary of {n:,} runs of 200 epochs: {first:.2f} s the first time, {after:.2f} s after")
     shutil.rmtree(folder)
     assert first < 2
@@ -142,24 +140,24 @@ def many(data, n):
     specs, planning = [], 0.0
     planning = timed(lambda: specs.extend(RECIPE.spec(data, seed) for seed in range(n)))
     began = time.perf_counter()
-    agenda = Agenda(specs, ledger, listen=lambda _: None)
+    scheduler = Scheduler(specs, ledger, ignore)
     opening = time.perf_counter() - began
     began = time.perf_counter()
-    while (job := agenda.next()) is not None:
-        (spec,) = job.specs
+    while (assignment := scheduler.next()) is not None:
+        (spec,) = assignment.specs
         ledger.publish(Run(spec, {}, {}, {}, {}), {}, {})
-        agenda.told(Event("done", spec.id))
+        scheduler.note(Event("done", spec.id))
     seconds = time.perf_counter() - began
     grown = memory() - before
     print(
-        f"{n:,} specs: planned in {planning:.1f} s, agenda in {opening:.1f} s, published in {seconds:.1f} s "
+        f"{n:,} specs: planned in {planning:.1f} s, scheduled in {opening:.1f} s, published in {seconds:.1f} s "
         f"({seconds / n * 1e3:.2f} ms each); the driver grew by {grown:.0f} MiB",
         flush=True,
     )
     entries = sum(len(names) + len(files) for _, names, files in os.walk(folder))
     size = sum(file.stat().st_blocks * 512 for file in folder.rglob("*")) / 2**20
     labels = {spec.id: str(number) for number, spec in enumerate(specs)}
-    again = timed(lambda: Agenda(specs, ledger, listen=lambda _: None))
+    again = timed(lambda: Scheduler(specs, ledger, ignore))
     print(
         f"{entries:,} files and folders, {size:.0f} MiB; ids {timed(ledger.ids):.2f} s, summary "
         f"{timed(ledger.summaries):.2f} s, again {timed(ledger.summaries):.2f} s, a look of `watch` "
@@ -177,16 +175,16 @@ def ray(data, n):
     os.environ["RAY_AUTH_MODE"] = "disabled"  # else Ray leaves a token in the home folder, which later clusters ask for
     import ray as package
 
-    from dissensus.engine import ray as on_ray
+    from dissensus.engine.ray import RayExecutor
 
-    package.init(num_cpus=local.cores(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    package.init(num_cpus=cores(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     of = replace(RECIPE, epochs=1).spec(data, 0)
     specs = [Spec("select", {"name": "lowest", "column": "train_loss", "number": k}, {"of": (of.id,)}) for k in range(n)]
     for shared in (True, False):
         ledger = Ledger(tempfile.mkdtemp())
         execute(of, ledger)
-        on_ray.run_all([of, *specs[:20]], ledger, shared_folder=shared)  # its workers have imported everything
-        seconds = timed(partial(on_ray.run_all, specs, ledger, shared_folder=shared, most_under_way=3_000))
+        RayExecutor(shared_folder=shared).run([of, *specs[:20]], ledger)  # its workers have imported everything
+        seconds = timed(partial(RayExecutor(shared_folder=shared, most_under_way=3_000).run, specs, ledger))
         how = "through a shared folder" if shared else "back through Ray"
         print(
             f"Ray, {n:,} trivial specs {how}: {seconds:.1f} s, {seconds / n * 1e3:.1f} ms each; "

@@ -32,7 +32,7 @@ def killed(wanted, compiled):
     """Kill runs until there were as many kills as wanted; a run that ends before it is killed does not count."""
     import lives
     from dissensus.store.ledger import Ledger
-    from test_engine import DATA, KILLABLE, outcome
+    from test_interruptions import DATA, KILLABLE, outcome
 
     throw, kills, resumed, runs = dice.Random(1), 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ def killed(wanted, compiled):
             began = time.monotonic()
             lives.born(lives.computing, spec.to_json(), str(whole.folder), 0.05, compiled).join()
             a_life = time.monotonic() - began
-            checkpoint, saved = broken.work(spec.id) / "checkpoint", None
+            checkpoint, saved = broken.checkpoint_file(spec.id), None
             while spec.id not in broken:
                 life = lives.born(lives.computing, spec.to_json(), str(broken.folder), 0.05, compiled)
                 life.join(throw.uniform(0.1, 1.0) * a_life)

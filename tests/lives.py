@@ -10,17 +10,17 @@ from pathlib import Path
 import torch._dynamo  # noqa: F401 - every optimiser imports it, which takes seconds
 
 from dissensus import datasets
-from dissensus.engine import worker_processes as processes
-from dissensus.engine.assignments import Job
-from dissensus.engine.local import run_all
+from dissensus.engine import worker_processes
+from dissensus.engine.assignments import Assignment
+from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.worker import compute
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
-processes.NEEDED.append("lives")
-CONTEXT = processes.context()
+worker_processes.PRELOADED.append("lives")
+CONTEXT = worker_processes.context()
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 datasets.load("digits").digest  # noqa: B018 - computed once in the server, and inherited by every life
 
@@ -33,8 +33,8 @@ def born(function, *arguments):
 
 
 def alone(spec):
-    """The job of one spec."""
-    return Job((spec,), (spec,))
+    """The assignment of one spec."""
+    return Assignment((spec,), (spec,))
 
 
 def computing(document, folder, seconds=0.05, compiled=False):
@@ -43,19 +43,18 @@ def computing(document, folder, seconds=0.05, compiled=False):
 
 
 def executing(documents, folder, told):
-    """An executor of its own on a shared ledger; it puts the runs that it began into `told`."""
+    """An executor of its own on a shared ledger; it puts its events into `told`."""
     specs = [Spec.from_json(document) for document in documents]
-    run_all(specs, Ledger(folder), execution=Execution(threads=1), listen=lambda e: told.put((e.kind, e.run)))
+    LocalExecutor(1, Execution(threads=1)).run(specs, Ledger(folder), lambda e: told.put((e.kind, e.run)))
 
 
 def driving(document, folder, address, told):
     """The driver of a Ray cluster, which puts the kinds of its events into `told`."""
     from dissensus.engine import ray
 
-    ray.TALK = 0.1
-    often = Execution(checkpoint_seconds=0.1)
-    specs = [Spec.from_json(document)]
-    ray.run_all(specs, Ledger(folder), address=address, execution=often, listen=lambda e: told.put(e.kind))
+    ray.MESSAGE_SECONDS = 0.1
+    executor = ray.RayExecutor(address, execution=Execution(checkpoint_seconds=0.1))
+    executor.run([Spec.from_json(document)], Ledger(folder), lambda event: told.put(event.kind))
 
 
 def in_a_small_room(document, folder, room, told):
@@ -65,8 +64,8 @@ def in_a_small_room(document, folder, room, told):
 
 
 def holding(file, ready, let_go):
-    """Hold a claim until told otherwise."""
-    claim = claims.take(file)
+    """Hold a lock until told otherwise."""
+    lock = locks.take(file)
     ready.set()
     let_go.wait()
-    claim.release()
+    lock.release()

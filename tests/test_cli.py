@@ -14,7 +14,7 @@ from dissensus.cli.experiment_commands import parse_seeds
 from dissensus.cli.progress import Display
 from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 
 
@@ -370,11 +370,11 @@ def test_watching_tells_what_is_done_under_way_and_failed(run, smoke, tmp_path):
     for run_id in (first, second):
         ledger.remove(run_id)
         ledger.work(run_id).mkdir(parents=True)
-    (ledger.work(second) / "error.txt").write_text("Traceback\nValueError: why")
-    claim = claims.take(ledger.work(first) / "claim")
-    (ledger.work(first) / "progress.json").write_text('{"epoch": 1, "epochs": 2, "loss": 0.5}')
+    ledger.error_file(second).write_text("Traceback\nValueError: why")
+    lock = locks.take(ledger.lock_file(first))
+    ledger.progress_file(first).write_text('{"epoch": 1, "epochs": 2, "loss": 0.5}')
     _, out, _ = run("watch", tmp_path / "o", "--once")
-    claim.release()
+    lock.release()
     assert "13/15 runs are done, 1 under way, 1 failed" in out
     assert "ValueError: why" in out
     assert run("runs", "rm", tmp_path / "o", second)[0] == 0

@@ -39,7 +39,7 @@ def test_time_left_weighs_runs_by_what_they_cost(clock):
 
 
 def test_without_costs_all_runs_are_equal(clock):
-    events = [(0, Event("kept", "a")), (100, Event("started", "b")), (100, Event("done", "b"))]
+    events = [(0, Event("already_done", "a")), (100, Event("started", "b")), (100, Event("done", "b"))]
     assert told(dict.fromkeys("abc", ""), {}, clock, *events) == "2/3 runs · about 2 min left"
 
 

@@ -51,7 +51,7 @@ def test_a_curve_that_is_not_there_is_refused(tmp_path):
 
 
 def events(ledger: Ledger, run: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    kept = ledger.arrays(run, "predictions")
+    kept = ledger.predictions(run, "last")
     log_probs = torch.log_softmax(torch.from_numpy(kept["logits"]).double(), 1)
     top = metrics.top_label(log_probs, torch.from_numpy(kept["labels"]))
     return *top, metrics.high_disagreement(torch.from_numpy(kept["people"]))

@@ -19,20 +19,21 @@ import pytest
 import lives
 from dissensus import datasets
 from dissensus.cli.progress import survey
-from dissensus.engine import local
 from dissensus.engine import ray as on_ray
-from dissensus.engine import worker_processes as processes
+from dissensus.engine import worker_processes
+from dissensus.engine.local import LocalExecutor
 from dissensus.engine.measures import Ensemble, Evaluation, measure_spec
 from dissensus.engine.one_run import Execution
+from dissensus.engine.ray import RayExecutor
 from dissensus.errors import InputError
 from dissensus.labels.targets import Teacher
 from dissensus.models import Linear
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Recipe
-from test_jobs import heads
+from test_assignments import heads
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'dissensus[ray]'")
 
@@ -89,7 +90,7 @@ def folder():
 @pytest.fixture(scope="module")
 def cluster(folder):
     """The address of two nodes, to which this process is connected."""
-    processes.prepare()  # the driver that will be killed comes from there
+    worker_processes.prepare()  # the driver that will be killed comes from there
     with ExitStack() as at_the_end:
         head = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder}/head")
         address = at_the_end.enter_context(node(folder, *head, ready="--address='(.+?)'"))[1]
@@ -102,8 +103,8 @@ def cluster(folder):
 
 
 @pytest.fixture(autouse=True)
-def tasks_speak_often(monkeypatch):
-    monkeypatch.setattr(on_ray, "TALK", 0.1)
+def tasks_report_often(monkeypatch):
+    monkeypatch.setattr(on_ray, "MESSAGE_SECONDS", 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +113,7 @@ def reference(tmp_path_factory):
     ledger = Ledger(tmp_path_factory.mktemp("reference"))
 
     def scores(specs):
-        ended = local.run_all(specs, ledger, execution=Execution(threads=1))
-        assert not ended.failed
+        assert not LocalExecutor(1, Execution(threads=1)).run(specs, ledger).failed
         return {spec.id: ledger.read(spec.id).scores for spec in specs}
 
     return scores
@@ -129,8 +129,8 @@ def test_two_nodes_give_the_scores_of_one_process(cluster, reference, tmp_path, 
     ids = tuple(spec.id for spec in members)
     specs = [*members, measure_spec(Ensemble(), ids[:2]), replace(QUICK, target=Teacher(ids[:2])).spec(DATA, 7)]
     events, ledger = [], Ledger(tmp_path / "ledger")
-    ended = on_ray.run_all(specs, ledger, address=cluster, listen=events.append, shared_folder=None if shared else False)
-    assert not ended.failed
+    executor = RayExecutor(cluster, shared_folder=None if shared else False)
+    assert not executor.run(specs, ledger, events.append).failed
     assert scores_in(ledger, specs) == reference(specs)
     assert not [problem for spec in specs for problem in ledger.verify(spec.id)]
     nodes = {event.message for event in events if event.kind == "started"}
@@ -141,26 +141,23 @@ def test_two_nodes_give_the_scores_of_one_process(cluster, reference, tmp_path, 
         assert kinds[-1] == "done"
     assert not list(ledger.folder.glob(".ray-*"))
     assert not list(ledger.folder.glob(".work/*"))
-    kept = []
-    on_ray.run_all(specs, ledger, address=cluster, listen=kept.append)
-    assert {event.kind for event in kept} == {"kept"}
 
 
 def test_a_run_whose_worker_is_killed_ends_with_the_same_scores(cluster, reference, tmp_path):
     ledger = Ledger(tmp_path)
-    work, over = ledger.work(SLOW.id), threading.Event()
+    over = threading.Event()
 
     def kill_once_saved():
-        while not (work / "checkpoint").is_file() and not over.wait(0.01):
+        while not ledger.checkpoint_file(SLOW.id).is_file() and not over.wait(0.01):
             pass
-        os.kill(json.loads((work / "claim").read_text())["pid"], signal.SIGKILL)
+        os.kill(json.loads(ledger.lock_file(SLOW.id).read_text())["pid"], signal.SIGKILL)
 
     with ThreadPoolExecutor() as pool:
         killing = pool.submit(kill_once_saved)
-        ended = on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN)
+        result = RayExecutor(cluster, execution=OFTEN).run([SLOW], ledger)
         over.set()
         killing.result()
-    assert not ended.failed
+    assert not result.failed
     assert ledger.read(SLOW.id).provenance["resumed"] == 1
     assert scores_in(ledger, [SLOW]) == reference([SLOW])
 
@@ -171,11 +168,11 @@ def test_a_failing_run_is_reported_and_stops_only_those_that_need_it(cluster, tm
     broken = Spec("select", {"name": "unheard of"}, {"of": (good[0].id,)})
     waiting = measure_spec(Evaluation(), (broken.id,))
     ledger = Ledger(tmp_path)
-    ended = on_ray.run_all([*good, broken, waiting], ledger, address=cluster, shared_folder=shared)
+    result = RayExecutor(cluster, shared_folder=shared).run([*good, broken, waiting], ledger)
     assert ledger.ids() == sorted(spec.id for spec in good)
-    assert set(ended.failed) == {broken.id}
-    assert ended.blocked == [waiting.id]
-    assert "'unheard of' is not one of" in (ledger.work(broken.id) / "error.txt").read_text()
+    assert set(result.failed) == {broken.id}
+    assert result.blocked == (waiting.id,)
+    assert "'unheard of' is not one of" in ledger.error_file(broken.id).read_text()
 
 
 @WAYS
@@ -189,12 +186,11 @@ def test_a_driver_that_stops_and_comes_back_goes_on_where_it_stopped(cluster, re
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        on_ray.run_all(specs, ledger, address=cluster, listen=stop, shared_folder=shared)
+        RayExecutor(cluster, shared_folder=shared).run(specs, ledger, stop)
     assert seen[0].epoch > 0  # for `watch`, from another terminal
     assert SLOW.id not in ledger
-    assert not claims.is_held(ledger.work(SLOW.id) / "claim")
-    ended = on_ray.run_all(specs, ledger, address=cluster, shared_folder=shared)
-    assert not ended.failed
+    assert not locks.is_held(ledger.lock_file(SLOW.id))
+    assert not RayExecutor(cluster, shared_folder=shared).run(specs, ledger).failed
     assert ledger.read(SLOW.id).provenance["resumed"] == 1
     assert scores_in(ledger, specs) == reference(specs)
 
@@ -207,16 +203,15 @@ def test_a_driver_that_is_killed_loses_at_most_what_came_after_the_last_checkpoi
     driver.kill()
     driver.join()
     assert SLOW.id not in ledger
-    assert not on_ray.run_all([SLOW], ledger, address=cluster, execution=OFTEN).failed
+    assert not RayExecutor(cluster, execution=OFTEN).run([SLOW], ledger).failed
     assert scores_in(ledger, [SLOW]) == reference([SLOW])
 
 
 @WAYS
-def test_runs_that_are_computed_together_are_one_task(cluster, folder, tmp_path, monkeypatch, shared):
+def test_a_stack_is_one_task(cluster, folder, tmp_path, monkeypatch, shared):
     specs = heads(Path(folder) / "data", monkeypatch)
     ledger, events = Ledger(tmp_path / "ledger"), []
-    ended = on_ray.run_all(specs, ledger, address=cluster, listen=events.append, shared_folder=shared)
-    assert not ended.failed
+    assert not RayExecutor(cluster, shared_folder=shared).run(specs, ledger, events.append).failed
     assert {run.provenance["stacked"] for run in ledger} == {len(specs)}
     assert len({event.message for event in events if event.kind == "started"}) == 1
     assert [event.kind for event in events].count("done") == len(specs) == len(ledger.ids())
@@ -224,7 +219,7 @@ def test_runs_that_are_computed_together_are_one_task(cluster, folder, tmp_path,
 
 def test_ray_is_given_no_more_tasks_than_allowed(cluster, tmp_path):
     specs, events = [QUICK.spec(DATA, seed) for seed in range(3)], []
-    on_ray.run_all(specs, Ledger(tmp_path), address=cluster, listen=events.append, most_under_way=1)
+    RayExecutor(cluster, most_under_way=1).run(specs, Ledger(tmp_path), events.append)
     order = [event.run for event in events]
     assert order == sorted(order, key=[spec.id for spec in specs].index)
 
@@ -232,10 +227,10 @@ def test_ray_is_given_no_more_tasks_than_allowed(cluster, tmp_path):
 def test_a_folder_that_a_node_cannot_see_is_not_used_there(cluster, reference, tmp_path, monkeypatch):
     specs, ledger = [QUICK.spec(DATA, 0)], Ledger(tmp_path)
     monkeypatch.setattr(on_ray, "_token", lambda ledger: nullcontext("/on/another/machine/.ray-token"))
-    on_ray.run_all(specs, ledger, address=cluster)
+    RayExecutor(cluster).run(specs, ledger)
     assert scores_in(ledger, specs) == reference(specs)
     with pytest.raises(InputError, match="cannot see this folder"):
-        on_ray.run_all(specs, ledger, address=cluster, shared_folder=True)
+        RayExecutor(cluster, shared_folder=True).run(specs, ledger)
 
 
 @pytest.mark.parametrize(
@@ -248,17 +243,17 @@ def test_a_folder_that_a_node_cannot_see_is_not_used_there(cluster, reference, t
 )
 def test_more_than_any_node_has_is_refused_at_once(cluster, tmp_path, shares, message):
     with pytest.raises(InputError, match=message):
-        on_ray.run_all([SLOW], Ledger(tmp_path), address=cluster, **shares)
+        RayExecutor(cluster, **shares).run([SLOW], Ledger(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_cluster_that_does_not_answer_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(InputError, match=r"Ray at 127\.0\.0\.1:1: no Ray cluster can be reached"):
-        on_ray.run_all([SLOW], Ledger(tmp_path), address="127.0.0.1:1")
+        RayExecutor("127.0.0.1:1").run([SLOW], Ledger(tmp_path))
 
 
 def test_without_the_package_the_error_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install 'dissensus\[ray\]'"):
-        on_ray.run_all([SLOW], Ledger(tmp_path))
+        RayExecutor().run([SLOW], Ledger(tmp_path))

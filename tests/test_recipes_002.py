@@ -11,11 +11,11 @@ import pytest
 
 from dissensus import datasets, report
 from dissensus.datasets import feature_files as features
-from dissensus.engine import assignments as jobs
-from dissensus.engine import local
+from dissensus.engine import assignments
+from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.setup import Stage
-from dissensus.engine.stacked_runs import alike, execute_alike
+from dissensus.engine.stacked_runs import alike, execute_stacked
 from dissensus.errors import InputError
 from dissensus.experiments.description import plan, size
 from dissensus.recipes import RECIPES, find
@@ -70,7 +70,7 @@ def world(tmp_path_factory):
         plans = {name: plan(find(name, "smoke"), datasets.load, f"dissensus run {name}") for name in NAMES}
         ledger = Ledger(tmp_path_factory.mktemp("runs"))
         specs = {spec.id: spec for one in plans.values() for spec in one.specs}
-        ended = local.run_all(list(specs.values()), ledger, execution=ALONE)
+        ended = LocalExecutor(1, ALONE).run(list(specs.values()), ledger)
         assert not ended.failed
         assert not ended.blocked
         yield root, plans, ledger
@@ -159,17 +159,17 @@ def test_a_shorter_run_of_the_grid_has_the_bits_of_the_longer_ones_beginning(wor
         assert short == long[: len(short)] or long == short[: len(long)]
 
 
-def test_runs_that_differ_in_their_epochs_alone_are_never_parted_however_small_the_companies(world, monkeypatch):
+def test_runs_that_differ_in_their_epochs_alone_are_never_parted_however_small_the_stacks(world, monkeypatch):
     _, plans, _ = world
-    monkeypatch.setattr(jobs, "MOST_TOGETHER", 5)  # families are of two
+    monkeypatch.setattr(assignments, "LARGEST_STACK", 5)  # families are of two
     specs = plans["002/deliveries"].specs
-    together = jobs.companies(specs, alike)
-    assert max(map(len, together.values())) < 8
+    stack_of = assignments.stacks(specs, alike)
+    assert max(map(len, stack_of.values())) < 8
     for spec in specs:
         if spec.settings.get("keep") == "curve":
             family = [one.id for one in specs if {**one.settings, "epochs": 0} == {**spec.settings, "epochs": 0}]
             assert len(family) == 2
-            assert set(family) <= {one.id for one in together[spec.id]}
+            assert set(family) <= {one.id for one in stack_of[spec.id]}
 
 
 def assert_alike(one, other, within=1e-5):
@@ -198,7 +198,7 @@ def test_a_stacked_run_is_what_its_spec_gives_alone(dataset, world, monkeypatch,
     ]
     specs = [recipe.spec(data, seed) for seed, recipe in enumerate(recipes)]
     assert len({alike(spec) for spec in specs} - {None}) == 1
-    stacked = list(execute_alike(specs, Ledger(tmp_path / "stacked"), threads=1))
+    stacked = list(execute_stacked(specs, Ledger(tmp_path / "stacked"), threads=1))
     alone = [execute(spec, Ledger(tmp_path / "alone"), ALONE) for spec in specs]
     for one, other in zip(stacked, alone, strict=True):
         assert one.provenance["stacked"] == len(specs)
@@ -216,7 +216,7 @@ def test_chosen_runs_can_be_stacked_too(world, monkeypatch, tmp_path):
     ]
     for spec in specs:
         copy.remove(spec.id)
-    for run in execute_alike(specs, copy, threads=1):
+    for run in execute_stacked(specs, copy, threads=1):
         assert_alike(run, ledger.read(run.id))
 
 
@@ -252,7 +252,7 @@ def failures(root, monkeypatch, ledger):
     """What the executor says of the soft rows of table 3."""
     monkeypatch.setenv("DISSENSUS_DATA", str(root))
     planned = plan(find("002/table3", "smoke"), datasets.load, "")
-    ended = local.run_all(planned.specs, Ledger(ledger), execution=ALONE)
+    ended = LocalExecutor(1, ALONE).run(planned.specs, Ledger(ledger))
     return planned, ended
 
 

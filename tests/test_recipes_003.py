@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dissensus import datasets, report
-from dissensus.engine import local
+from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution
 from dissensus.experiments.description import plan
 from dissensus.recipes import RECIPES
@@ -30,7 +30,7 @@ def ledger(tmp_path_factory):
         patch.setenv("DISSENSUS_DATA", str(root))
         found = Ledger(tmp_path_factory.mktemp("ledger"))
         specs = {spec.id: spec for name in OURS for spec in planned(name).specs}
-        ended = local.run_all(list(specs.values()), found, workers=2, execution=Execution(threads=1))
+        ended = LocalExecutor(2, Execution(threads=1)).run(list(specs.values()), found)
         assert not ended.failed
         assert not ended.blocked
         yield found

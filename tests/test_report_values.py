@@ -383,7 +383,7 @@ def test_records_are_a_ledger_without_arrays_and_bring_the_runs_they_were_made_f
     assert kept.ids() == sorted([first, above.id])
     assert kept.read(above.id) == above
     assert above.id in kept
-    assert kept.arrays(above.id, "predictions") is None
+    assert kept.predictions(above.id, "last") is None
     before = (tmp_path / "r.gz").read_bytes()
     records.pack(ledger, [first, above.id], tmp_path / "r.gz")
     assert (tmp_path / "r.gz").read_bytes() == before

@@ -1,9 +1,7 @@
 import json
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +13,7 @@ from dissensus.labels.mixing import Cutmix, Mixup
 from dissensus.labels.targets import TARGETS, Majority, Shuffled, Smoothed, Teacher
 from dissensus.models import Mlp, ResNet18, Smallcnn
 from dissensus.store.encoding import decode, encode, name_of
-from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Run, Spec, canonical
+from dissensus.store.spec import Spec, canonical
 from dissensus.training.augmentation import CropFlip
 from dissensus.training.optimisers import AdamW, EarlyStopping, Multistep, Plateau
 from dissensus.training.recipe import Best, Recipe, Resampled
@@ -172,54 +169,3 @@ def test_specs_are_ordered_after_what_they_need_and_circles_are_refused():
 
     with pytest.raises(InputError, match="circle"):
         in_order([Needy("train", {})])
-
-
-def finished(seed=0):
-    return Run(
-        Spec("train", {"seed": seed}),
-        {"last": {"raw": {"soft_nll": 0.5}}},
-        {"train_loss": [1.0, None]},
-        {"items": 3},
-        {"torch": "x"},
-    )
-
-
-def test_a_published_run_is_read_back_as_it_was(tmp_path):
-    ledger, run = Ledger(tmp_path / "runs"), finished()
-    assert run.id not in ledger
-    ledger.publish(run, {"predictions": {"logits": np.eye(3)}}, {"last": {"w": torch.arange(6.0).reshape(2, 3).T}})
-    assert run.id in ledger
-    assert ledger.read(run.id) == run
-    assert (ledger.arrays(run.id, "predictions")["logits"] == np.eye(3)).all()
-    assert ledger.arrays(run.id, "gallery") is None
-    assert torch.equal(ledger.weights(run.id, "last")["w"], torch.arange(6.0).reshape(2, 3).T)
-    assert list(ledger) == [run]
-
-
-def test_the_first_of_two_results_stays_and_nothing_else_is_left(tmp_path):
-    ledger = Ledger(tmp_path)
-    ledger.publish(finished(), {}, {})
-    ledger.publish(replace(finished(), facts={"items": 4}), {}, {})
-    assert ledger.read(finished().id).facts == {"items": 3}
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".work", finished().id]
-    assert list((tmp_path / ".work").iterdir()) == []
-
-
-def test_a_run_that_cannot_be_written_leaves_nothing_behind(tmp_path):
-    unwritable = replace(finished(), scores={"last": {"raw": {"soft_nll": float("nan")}}})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        Ledger(tmp_path).publish(unwritable, {"predictions": {"logits": np.eye(3)}}, {})
-    assert list((tmp_path / ".work").iterdir()) == []
-    assert list(Ledger(tmp_path)) == []
-
-
-def test_missing_and_damaged_runs_are_named(tmp_path):
-    ledger = Ledger(tmp_path)
-    with pytest.raises(InputError, match="no run abc"):
-        ledger.read("abc")
-    ledger.publish(finished(), {}, {})
-    with pytest.raises(InputError, match="no weights 'last'"):
-        ledger.weights(finished().id, "last")
-    (tmp_path / finished().id / "run.json").write_text('{"spec": ')
-    with pytest.raises(InputError, match="damaged"):
-        ledger.read(finished().id)

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from dissensus.engine.events import Event
 from dissensus.experiments.cost import duration
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 
 MOST_SHOWN = 12
-ENDED = frozenset({"kept", "done", "failed", "blocked"})
+ENDED = frozenset({"already_done", "done", "failed", "blocked"})
 """Kinds of event after which a run takes no more time here; one that stopped, or is computed elsewhere, still might."""
 
 
@@ -90,13 +90,13 @@ class Display:
             cost = self._ahead.pop(event.run, 0.0) if event.kind in ENDED else 0.0
             if event.kind == "done":
                 self._spent += cost * (was.done_here if was.epochs else 1.0)
-        if event.kind == "kept":
+        if event.kind == "already_done":
             self._kept += 1
         elif event.kind == "done":
             self._computed += 1
-        elif event.kind in ("failed", "blocked", "full"):
+        elif event.kind in ("failed", "blocked", "disk_full"):
             self._failed += 1
-            what = "the disk is full" if event.kind == "full" else event.kind
+            what = "the disk is full" if event.kind == "disk_full" else event.kind
             name = self._labels.get(event.run, event.run)
             self._console.print(f"{what}: {name}\n{event.message}", style="red", markup=False, highlight=False)
         self._say()
@@ -164,21 +164,21 @@ class Survey:
 
 
 def survey(labels: Mapping[str, str], ledger: Ledger) -> Survey:
-    """What of these runs is done, under way (somebody holds its claim) or failed.
+    """What of these runs is done, under way (somebody holds its lock) or failed.
 
     Two listings, and a look into the folders of what is not finished: also where the plan has 100,000 runs.
     """
     finished = labels.keys() & ledger.ids()
     begun = ledger.begun() & labels.keys() - finished
-    now = claims.clock(ledger.folder) if begun else 0.0
+    now = locks.clock(ledger.folder) if begun else 0.0
     doing, failed = {}, {}
     for run in (run for run in labels if run in begun):
-        work, label = ledger.work(run), labels[run]
-        if claims.is_held(work / "claim", now=now):
+        label, error = labels[run], ledger.error_file(run)
+        if locks.is_held(ledger.lock_file(run), now=now):
             try:
-                doing[label] = Doing(**json.loads((work / "progress.json").read_text(encoding="utf-8")))
+                doing[label] = Doing(**json.loads(ledger.progress_file(run).read_text(encoding="utf-8")))
             except FileNotFoundError:  # just begun
                 doing[label] = Doing()
-        elif (work / "error.txt").is_file():
-            failed[label] = (work / "error.txt").read_text(encoding="utf-8")
+        elif error.is_file():
+            failed[label] = error.read_text(encoding="utf-8")
     return Survey(len(finished), len(labels), doing, failed)

@@ -1,4 +1,4 @@
-"""What a worker is handed at once: one spec, or several that are computed in one call."""
+"""What a worker is handed at once: one spec, or several that are trained as one stack."""
 
 from __future__ import annotations
 
@@ -10,55 +10,61 @@ from itertools import pairwise
 from dissensus.engine.stacked_runs import alike
 from dissensus.store.spec import Spec, canonical
 
-MOST_TOGETHER = 64
-"""Specs in one call. Enough to fill the caches of many threads with stacks and to train a prefix once for many; few
-enough that every worker gets some, and that an interruption, which costs a call, costs little: 002's take about 25 s."""
+LARGEST_STACK = 64
+"""Specs in one call. Enough to fill the caches of many threads and to train a shared beginning once for many; few enough
+that every worker gets some, and that an interruption, which costs a call, costs little: about 25 s for the heads of the
+soft-label paper (2025)."""
 
-Key = Callable[[Spec], Hashable | None]
+StackKey = Callable[[Spec], Hashable | None]
+"""Specs with the same key can be trained in one stack; None is one that is computed alone."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """Runs to compute, in the `company` of others where it is larger.
+class Assignment:
+    """Runs to compute in one call, as members of a `stack`, which holds more than these where some are finished already.
 
-    Who is in a stack moves the last bits of all in it. The company of a run depends on the plan alone, and not on what is
+    Who is in a stack moves the last bits of all in it. The stack of a run depends on the plan alone, and not on what is
     finished or on the number of workers, so that an interrupted plan ends with the bits of an unbroken one.
     """
 
     specs: tuple[Spec, ...]
-    company: tuple[Spec, ...]
+    stack: tuple[Spec, ...]
 
     @property
-    def runs(self) -> tuple[str, ...]:
-        """Ids of what is to be computed."""
+    def run_ids(self) -> tuple[str, ...]:
+        """Of the runs to compute."""
         return tuple(spec.id for spec in self.specs)
 
 
-def grouping(device: str | None) -> Key:
-    """Which specs are computed together: stacks are made for the CPU, so nothing is where another device is asked for."""
-    return alike if device in (None, "cpu") else lambda spec: None  # noqa: ARG005
+def stack_key(device: str | None) -> StackKey:
+    """Which specs are trained together on a device. Stacks are made for the CPU: on another, every spec is alone."""
+    return alike if device in (None, "cpu") else never_stacked
 
 
-def companies(specs: Sequence[Spec], key: Key) -> dict[str, tuple[Spec, ...]]:
-    """By id, with whom a spec is computed, itself included; specs that are computed alone are not in it.
+def never_stacked(spec: Spec) -> None:
+    """The key of plans without stacks."""
 
-    Those of one key are cut into parts of about equal size. Specs that differ in their epochs alone are never parted: the
-    shorter run is the beginning of the longer, and has its very bits. A spec that waits for others is in the company of
-    those alone that wait for the same: nobody else should wait for its sake.
+
+def stacks(specs: Sequence[Spec], key: StackKey) -> dict[str, tuple[Spec, ...]]:
+    """By id, the stack that a spec is in; specs that are computed alone are left out.
+
+    Specs with the same key are cut into parts of about equal size. Specs that differ only in their epochs stay in one
+    part: the shorter run is the beginning of the longer, and has its very bits. A spec that needs other runs is stacked
+    only with specs that need the same: no other should wait for them.
     """
-    of_one_key: dict[Hashable, list[Spec]] = {}
+    by_key: dict[Hashable, list[Spec]] = {}
     for spec in specs:
-        if (found := key(spec)) is not None:
-            of_one_key.setdefault((found, spec.needs), []).append(spec)
-    together: dict[str, tuple[Spec, ...]] = {}
-    for members in of_one_key.values():
+        if (its_key := key(spec)) is not None:
+            by_key.setdefault((its_key, spec.needs), []).append(spec)
+    stack_of: dict[str, tuple[Spec, ...]] = {}
+    for members in by_key.values():
         families: dict[str, list[Spec]] = {}
         for spec in sorted(members, key=lambda spec: int(spec.settings["epochs"])):
             families.setdefault(canonical({**spec.settings, "epochs": 0}), []).append(spec)
         in_order = [families[name] for name in sorted(families)]
-        parts = math.ceil(len(members) / MOST_TOGETHER)
-        cuts = [len(in_order) * place // parts for place in range(parts + 1)]
+        parts = math.ceil(len(members) / LARGEST_STACK)
+        cuts = [len(in_order) * part // parts for part in range(parts + 1)]
         for start, end in pairwise(cuts):
-            part = tuple(spec for family in in_order[start:end] for spec in family)
-            together.update((spec.id, part) for spec in part if len(part) > 1)
-    return together
+            stack = tuple(spec for family in in_order[start:end] for spec in family)
+            stack_of.update((spec.id, stack) for spec in stack if len(stack) > 1)
+    return stack_of

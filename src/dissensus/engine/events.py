@@ -1,4 +1,4 @@
-"""What executors tell while runs are computed."""
+"""What executors say while runs are computed, and what they ask."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from typing import Literal
 class Event:
     """Something that happened to a run.
 
-    `kept`: the ledger had it already. `elsewhere`: another executor computes it. `stopped`: it saved itself on request.
-    `blocked`: an input failed. `full`: there is no room on the disk, and nothing more should be begun. `loss` is None
-    where it is not known yet: runs that are computed together tell theirs at the end.
+    `already_done`: the ledger had it. `computed_elsewhere`: another executor holds its lock. `stopped`: it saved itself
+    on request. `blocked`: an input failed. `disk_full`: nothing more should be begun. `loss` is None where it is not
+    known yet: the runs of a stack learn theirs at the end.
     """
 
-    kind: Literal["kept", "started", "epoch", "done", "failed", "blocked", "elsewhere", "stopped", "full"]
+    kind: Literal[
+        "already_done",
+        "started",
+        "epoch",
+        "done",
+        "failed",
+        "blocked",
+        "computed_elsewhere",
+        "stopped",
+        "disk_full",
+    ]
     run: str
     epoch: int = 0
     epochs: int = 0
@@ -24,7 +34,17 @@ class Event:
     message: str = ""
 
 
-ENDINGS = frozenset({"kept", "done", "failed", "elsewhere", "stopped", "full"})
-"""Kinds of event after which nobody is at work on the run any more."""
+ENDINGS = frozenset({"already_done", "done", "failed", "computed_elsewhere", "stopped", "disk_full"})
+"""Kinds of event after which this executor no longer works on the run."""
 
-Listen = Callable[[Event], None]
+Listener = Callable[[Event], None]
+
+EpochProgress = Callable[[int, int, float | None], None]
+"""(epochs done, epochs in all, training loss); of a measure, steps done and at most to do, without a loss."""
+
+StopRequested = Callable[[], bool]
+"""Asked after every step: whether to save the run and leave."""
+
+
+def ignore(event: Event) -> None:
+    """Listen to nothing."""

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from dissensus.engine.one_run import Stop
+from dissensus.engine.events import StopRequested
 
 GRACE = 30.0
 """Seconds for workers to finish their step and save, when asked to stop."""
 
 
 @contextmanager
-def interruptions() -> Iterator[Stop]:
+def interruptions() -> Iterator[StopRequested]:
     """Whether Ctrl-C was pressed, while this is open. A second one ends the program at once."""
-    asked = [False]
+    pressed = [False]
 
     def note(number: int, frame: FrameType | None) -> None:
-        if asked[0]:
+        if pressed[0]:
             signal.default_int_handler(number, frame)
-        asked[0] = True
+        pressed[0] = True
 
     try:
         before = signal.signal(signal.SIGINT, note)
@@ -29,6 +29,6 @@ def interruptions() -> Iterator[Stop]:
         yield lambda: False
         return
     try:
-        yield lambda: asked[0]
+        yield lambda: pressed[0]
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,6 +1,6 @@
 """On this machine: in this process, or in a pool of worker processes.
 
-Small networks gain little from a second thread, so many runs go fastest with one thread each and a worker a core
+Small networks gain little from a second thread, so many runs go fastest with one thread each and one worker per core
 (measured: docs/engine.md).
 """
 
@@ -16,65 +16,40 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from dissensus.engine import worker_processes as processes
-from dissensus.engine.assignments import Job, grouping
-from dissensus.engine.events import ENDINGS, Event, Listen
+from dissensus.engine import worker_processes
+from dissensus.engine.assignments import Assignment, stack_key
+from dissensus.engine.events import ENDINGS, Event, Listener, StopRequested, ignore
+from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
-from dissensus.engine.one_run import Execution, Stop, execute
-from dissensus.engine.scheduler import LOOK_AGAIN, Agenda
+from dissensus.engine.one_run import Execution
+from dissensus.engine.scheduler import LOOK_AGAIN, Scheduler
 from dissensus.engine.worker import compute
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
-from dissensus.training.distributed import Group
 
 
-def run_all(
-    specs: Sequence[Spec],
-    ledger: Ledger,
-    *,
-    workers: int = 1,
-    execution: Execution = Execution(),  # noqa: B008 - frozen
-    listen: Listen = lambda event: None,  # noqa: ARG005
-) -> Agenda:
-    """Compute what the ledger lacks. One failing run does not stop the others; the agenda says which failed and why.
+@dataclass(frozen=True)
+class LocalExecutor:
+    """One worker computes in this process, several in a process each."""
 
-    Ctrl-C lets every run finish its step and save itself, and raises KeyboardInterrupt; the same call then goes on. A
-    second Ctrl-C does not wait. Several of these, here or on other machines, may share a ledger.
-    """
-    agenda = Agenda(specs, ledger, listen, grouping(execution.device))
-    with interruptions() as asked:
-        if workers == 1:
-            _alone(agenda, ledger, execution, asked)
-        else:
-            pool = _Pool(agenda, ledger, workers, execution)
-            try:
-                pool.until(asked)
-            finally:
-                pool.dismiss()
-    if asked():
-        raise KeyboardInterrupt
-    agenda.ended()
-    return agenda
+    workers: int = 1
+    execution: Execution = Execution()
 
-
-def run_together(
-    specs: Sequence[Spec],
-    ledger: Ledger,
-    group: Group,
-    *,
-    execution: Execution = Execution(),  # noqa: B008 - frozen
-    listen: Listen = lambda event: None,  # noqa: ARG005
-) -> Agenda:
-    """One run after another, each by all processes of a group (`torchrun`). The first failure ends it: all must agree."""
-    tell: Listen = listen if group.leads else lambda event: None  # noqa: ARG005
-    agenda = Agenda(specs, ledger, tell)
-    for spec in specs:
-        if group.told(spec.id in ledger):
-            continue
-        tell(Event("started", spec.id))
-        execute(spec, ledger, execution, lambda *at, run=spec.id: tell(Event("epoch", run, *at)), group=group)
-        tell(Event("done", spec.id))
-    return agenda
+    def run(self, specs: Sequence[Spec], ledger: Ledger, listen: Listener = ignore) -> PlanResult:
+        """As `Executor` says."""
+        scheduler = Scheduler(specs, ledger, listen, stack_key(self.execution.device))
+        with interruptions() as stop_requested:
+            if self.workers == 1:
+                _run_here(scheduler, ledger, self.execution, stop_requested)
+            else:
+                pool = _Pool(scheduler, ledger, self.workers, self.execution)
+                try:
+                    pool.run(stop_requested)
+                finally:
+                    pool.close()
+        if stop_requested():
+            raise KeyboardInterrupt
+        return scheduler.result()
 
 
 def cores() -> int:
@@ -82,11 +57,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _alone(agenda: Agenda, ledger: Ledger, execution: Execution, asked: Stop) -> None:
-    while not asked():
-        if job := agenda.next():
-            compute(job, ledger, execution, agenda.told, asked)
-        elif agenda.unfinished:
+def _run_here(scheduler: Scheduler, ledger: Ledger, execution: Execution, stop_requested: StopRequested) -> None:
+    while not stop_requested():
+        if assignment := scheduler.next():
+            compute(assignment, ledger, execution, scheduler.note, stop_requested)
+        elif scheduler.unfinished:
             time.sleep(LOOK_AGAIN)  # others on this ledger compute what is left
         else:
             return
@@ -94,37 +69,37 @@ def _alone(agenda: Agenda, ledger: Ledger, execution: Execution, asked: Stop) ->
 
 @dataclass
 class _Worker:
-    """A process with a line of its own: a lock shared by workers would stay shut when its holder is killed."""
+    """A process with a connection of its own: a lock shared by workers would stay shut when its holder is killed."""
 
     process: BaseProcess
-    line: Connection
-    runs: set[str] = field(default_factory=set)
+    connection: Connection
+    run_ids: set[str] = field(default_factory=set)
 
 
 class _Pool:
-    """Workers, hired as there is something to compute, up to `most`."""
+    """Worker processes, started as there is something to compute, up to `size`."""
 
-    def __init__(self, agenda: Agenda, ledger: Ledger, most: int, execution: Execution) -> None:
-        self._agenda, self._most = agenda, most
-        self._context = processes.context()
-        shared_out = replace(execution, threads=execution.threads or max(1, cores() // most))
-        self._arguments = str(ledger.folder.absolute()), shared_out
+    def __init__(self, scheduler: Scheduler, ledger: Ledger, size: int, execution: Execution) -> None:
+        self._scheduler, self._size = scheduler, size
+        self._context = worker_processes.context()
+        per_worker = replace(execution, threads=execution.threads or max(1, cores() // size))
+        self._arguments = str(ledger.folder.absolute()), per_worker
         self._workers: list[_Worker] = []
 
-    def until(self, asked: Stop) -> None:
-        """Go on until everything has ended, or somebody asks to stop."""
-        while not asked():
-            self._hand_out()
-            if not self._agenda.unfinished:
+    def run(self, stop_requested: StopRequested) -> None:
+        """Go on until everything has ended, or a stop is requested."""
+        while not stop_requested():
+            self._assign()
+            if not self._scheduler.unfinished:
                 return
-            lines = {worker.line: worker for worker in self._workers}
-            if not lines:
+            by_connection = {worker.connection: worker for worker in self._workers}
+            if not by_connection:
                 time.sleep(LOOK_AGAIN)  # others on this ledger compute what is left
-            for line in wait(list(lines), timeout=0.2):
-                self._hear(lines[line])  # type: ignore[index]
+            for connection in wait(list(by_connection), timeout=0.2):
+                self._receive(by_connection[connection])  # type: ignore[index]
 
-    def dismiss(self) -> None:
-        """Ask workers to save and leave; whoever takes too long is ended. What is published is whole in any case."""
+    def close(self) -> None:
+        """Ask workers to save and leave; those that take too long are ended. What is published is whole in any case."""
         for worker in self._workers:
             worker.process.terminate()
         deadline = time.monotonic() + GRACE
@@ -134,59 +109,59 @@ class _Pool:
                 worker.process.kill()
                 worker.process.join()
 
-    def _hand_out(self) -> None:
-        idle = [worker for worker in self._workers if not worker.runs]
-        while (idle or len(self._workers) < self._most) and (job := self._agenda.next()):
-            worker = idle.pop() if idle else self._hired()
-            worker.runs = set(job.runs)
-            with suppress(OSError):  # it has just died: the end of its line says so
-                worker.line.send(job)
+    def _assign(self) -> None:
+        idle = [worker for worker in self._workers if not worker.run_ids]
+        while (idle or len(self._workers) < self._size) and (assignment := self._scheduler.next()):
+            worker = idle.pop() if idle else self._start_worker()
+            worker.run_ids = set(assignment.run_ids)
+            with suppress(OSError):  # it has just died: the end of its connection says so
+                worker.connection.send(assignment)
 
-    def _hired(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         # The server they are forked from may be older than what the environment says now.
-        process = self._context.Process(target=_work, args=(theirs, *self._arguments, dict(os.environ)), daemon=True)
+        process = self._context.Process(target=_serve, args=(theirs, *self._arguments, dict(os.environ)), daemon=True)
         process.start()
-        theirs.close()  # so that the line ends when the worker does
+        theirs.close()  # so that the connection ends when the worker does
         self._workers.append(_Worker(process, ours))
         return self._workers[-1]
 
-    def _hear(self, worker: _Worker) -> None:
+    def _receive(self, worker: _Worker) -> None:
         try:
-            event: Event = worker.line.recv()
+            event: Event = worker.connection.recv()
         except (EOFError, OSError):
             self._workers.remove(worker)
             worker.process.join()
-            code = worker.process.exitcode
-            self._agenda.lost(worker.runs, f"with code {code} (out of memory?); try fewer --workers")
+            reason = f"it ended with code {worker.process.exitcode} (out of memory?); try fewer --workers"
+            self._scheduler.worker_died(worker.run_ids, reason)
             return
         if event.kind in ENDINGS:
-            worker.runs.discard(event.run)
-        self._agenda.told(event)
+            worker.run_ids.discard(event.run)
+        self._scheduler.note(event)
 
 
-def _work(line: Connection, folder: str, execution: Execution, environment: Mapping[str, str]) -> None:
-    """Compute what comes, until asked to leave, or until the parent is gone: then the line ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+def _serve(connection: Connection, folder: str, execution: Execution, environment: Mapping[str, str]) -> None:
+    """Compute what comes, until asked to leave, or until the parent is gone: then the connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent decides
     os.environ.update(environment)
-    asked, busy = [False], [False]
+    leaving, busy = [False], [False]
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         if not busy[0]:
             raise SystemExit
-        asked[0] = True
+        leaving[0] = True
 
-    def tell(event: Event) -> None:
+    def send(event: Event) -> None:
         with suppress(OSError):  # the parent is gone: the run is finished all the same, and then we leave
-            line.send(event)
+            connection.send(event)
 
     signal.signal(signal.SIGTERM, leave)
     ledger = Ledger(folder)
-    while not asked[0]:
+    while not leaving[0]:
         try:
-            job: Job = line.recv()
+            assignment: Assignment = connection.recv()
         except (EOFError, OSError):
             return
         busy[0] = True
-        compute(job, ledger, execution, tell, lambda: asked[0])
+        compute(assignment, ledger, execution, send, lambda: leaving[0])
         busy[0] = False

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dissensus import metrics
 from dissensus.engine import measures
+from dissensus.engine.events import EpochProgress, StopRequested
 from dissensus.engine.outcome import Curve, Outcome, concluded, versions
 from dissensus.engine.setup import Stage, own_loss
 from dissensus.labels.targets import Target
@@ -28,13 +29,6 @@ from dissensus.training.distributed import ALONE, Group
 COMPILE_PAYS_ABOVE = 3e14
 """Training FLOPs beyond which compiling should be repaid: an estimate, about an hour of two cores, that
 benchmarks/layouts.py can check. For smallcnn, where it was run, compiling is never repaid."""
-
-Progress = Callable[[int, int, float | None], None]
-"""(epochs done, epochs in all, training loss); of a measure, work done and at most to do, without a loss."""
-
-
-Stop = Callable[[], bool]
-"""Asked after every step: whether to save and leave."""
 
 
 class InterruptedRunError(Exception):
@@ -60,14 +54,14 @@ def execute(
     spec: Spec,
     ledger: Ledger,
     execution: Execution = Execution(),  # noqa: B008 - frozen
-    progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
-    stop: Stop = lambda: False,
+    progress: EpochProgress = lambda epoch, epochs, loss: None,  # noqa: ARG005
+    stop_requested: StopRequested = lambda: False,
     group: Group = ALONE,
 ) -> Run:
     """The run of a spec: read from the ledger where it is finished, else computed and published there.
 
-    Training goes on from the run's checkpoint where there is one. Asked to `stop`, it saves itself after the step and
-    raises InterruptedRunError. The processes of a group call this together with the same spec and ledger.
+    Training goes on from the run's checkpoint where there is one. When a stop is requested, it saves itself after the
+    step and raises InterruptedRunError. The processes of a group call this together with the same spec and ledger.
     """
     if group.told(spec.id in ledger):
         return ledger.read(spec.id)
@@ -75,15 +69,15 @@ def execute(
         torch.set_num_threads(execution.threads)
     started = time.perf_counter()
     if spec.kind == "train":
-        outcome = _train(spec, ledger, execution, progress, stop, group)
+        outcome = _train(spec, ledger, execution, progress, stop_requested, group)
     else:
 
-        def tell(done: int, of: int) -> None:
-            if stop():
+        def step(done: int, total: int) -> None:
+            if stop_requested():
                 raise InterruptedRunError
-            progress(done, of, None)
+            progress(done, total, None)
 
-        result = measures.compute(spec, ledger, tell)
+        result = measures.compute(spec, ledger, step)
         outcome = Outcome(result.scores, result.facts, result.arrays)
     provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
     run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
@@ -93,7 +87,14 @@ def execute(
     return run
 
 
-def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress, stop: Stop, group: Group) -> Outcome:
+def _train(
+    spec: Spec,
+    ledger: Ledger,
+    execution: Execution,
+    progress: EpochProgress,
+    stop_requested: StopRequested,
+    group: Group,
+) -> Outcome:
     stage = Stage.of(spec, ledger)
     recipe, data, seed = stage.recipe, stage.data, stage.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -105,7 +106,7 @@ def _train(spec: Spec, ledger: Ledger, execution: Execution, progress: Progress,
     if how["channels_last"]:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     watch = _Watch(model, stage, ledger, device, progress, group)
-    saver = _Saver(ledger.work(spec.id) / "checkpoint", model, watch, {**versions(), **how}, execution, stop)
+    saver = _Saver(ledger.checkpoint_file(spec.id), model, watch, {**versions(), **how}, execution, stop_requested)
     train.fit(
         model,
         x,
@@ -127,7 +128,7 @@ class _Watch:
     """After each epoch: the curve on the evaluation items, the loss on the validation items, the best weights so far."""
 
     def __init__(
-        self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress, group: Group
+        self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: EpochProgress, group: Group
     ) -> None:
         self.model, self.stage, self.progress, self.group = model, stage, progress, group
         self.curve: Curve = {"train_loss": []}
@@ -174,13 +175,21 @@ class _Watch:
 class _Saver:
     """Saves a run every so often, and when it is asked to stop; takes it up again where it was saved."""
 
-    def __init__(self, file: Path, model: nn.Module, watch: _Watch, how: Json, execution: Execution, stop: Stop) -> None:
+    def __init__(
+        self,
+        file: Path,
+        model: nn.Module,
+        watch: _Watch,
+        how: Json,
+        execution: Execution,
+        stop_requested: StopRequested,
+    ) -> None:
         self.history: Json = {}
-        self._file, self._model, self._watch, self._how, self._stop = file, model, watch, how, stop
+        self._file, self._model, self._watch, self._how, self._stop_requested = file, model, watch, how, stop_requested
         self._every, self._saved_at = execution.checkpoint_seconds, time.monotonic()
 
     def __call__(self, snapshot: Callable[[], train.State]) -> None:
-        stopping = self._stop()
+        stopping = self._stop_requested()
         if stopping or time.monotonic() - self._saved_at >= self._every:
             kept = {name: getattr(self._watch, name) for name in ("curve", "best", "best_epoch", "best_loss")}
             state = vars(snapshot())

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from dissensus.engine.setup import Stage, disputed
 from dissensus.labels.targets import ties
 from dissensus.store.encoding import encode
-from dissensus.store.ledger import Arrays
+from dissensus.store.ledger import GALLERY, predictions_name
+from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json
 from dissensus.training import evaluate
 from dissensus.training.distributed import ALONE, Group
 
-GALLERY = 12  # how many of the most disputed evaluation items a run keeps the pictures of
+PICTURES = 12  # how many of the most disputed evaluation items a run keeps the pictures of
 
 Weights = dict[str, Tensor]
 Curve = dict[str, list[float | None]]
@@ -82,9 +83,8 @@ def concluded(
         model.load_state_dict(state)
         predictions = evaluate.predict(model, x, group=group)
         scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, held_out, stage.seed)
-        name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
-        arrays[name] = evaluate.record(predictions, data, held_out)
+        arrays[predictions_name(checkpoint)] = evaluate.record(predictions, data, held_out)
     if x.ndim == 4:
-        most = disputed(data, held_out, GALLERY)
-        arrays["gallery"] = {"rows": most.numpy(), "x": stage.x(most).numpy()}
+        most = disputed(data, held_out, PICTURES)
+        arrays[GALLERY] = {"rows": most.numpy(), "x": stage.x(most).numpy()}
     return Outcome(scores, {**facts, "temperatures": temperatures}, arrays, curve, dict(weights), how)

@@ -1,8 +1,8 @@
-"""On a Ray cluster: one bare task a run, as many at once as its nodes have room for.
+"""On a Ray cluster: one bare task per run or stack, as many at once as its nodes have room for.
 
 Where all nodes see the ledger's folder, tasks use it as the processes of one machine do. Where they do not, a task
 computes in a folder of its own: the finished runs that it needs are sent to it, its result comes back through Ray, and
-so does its checkpoint when it is asked to stop; one whose worker dies begins again where it was sent out.
+so does its checkpoint when it is asked to stop. A run whose worker dies there begins again where it was sent out.
 
 When the driver dies, Ray ends its tasks. ray_tasks.py is what runs on the nodes.
 """
@@ -18,75 +18,81 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dissensus.engine import ray_tasks
-from dissensus.engine.assignments import Job, grouping
-from dissensus.engine.events import ENDINGS, Event, Listen
+from dissensus.engine.assignments import Assignment, stack_key
+from dissensus.engine.events import ENDINGS, Event, Listener, StopRequested, ignore
+from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
-from dissensus.engine.one_run import Execution, Stop
-from dissensus.engine.ray_tasks import CHECKPOINT, Report, Task
-from dissensus.engine.scheduler import ATTEMPTS, Agenda
-from dissensus.engine.worker import ProgressNotes, write_error
+from dissensus.engine.one_run import Execution
+from dissensus.engine.ray_tasks import RayTask, TaskReport
+from dissensus.engine.scheduler import ATTEMPTS, Scheduler
+from dissensus.engine.worker import ProgressFiles, write_error
 from dissensus.errors import InputError
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.atomic_files import DiskFullError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
-TALK = 1.0  # seconds between two words of a task to its driver, at least
-WORDS = 200  # that the driver hears in a second, at most: with more tasks each speaks more rarely
-POLL = 0.2  # seconds that the driver waits for a task to end before it listens to the others
-RECOUNT = 10.0  # seconds after which the driver looks again how many nodes there are
+MESSAGE_SECONDS = 1.0  # between two messages of a task to its driver, at least
+MESSAGES_PER_SECOND = 200  # to the driver, at most: with more tasks each sends more rarely
+POLL = 0.2  # seconds that the driver waits for a task to end before it reads the messages of the others
+RECOUNT = 10.0  # seconds after which the driver counts the nodes again
 QUEUED = 2  # tasks that wait for each one that is computed: a free slot never waits for the driver
 ANSWER = 10.0  # seconds that the head of a cluster has to answer
 
 
-def run_all(
-    specs: Sequence[Spec],
-    ledger: Ledger,
-    *,
-    address: str = "auto",
-    cpus: float = 1.0,
-    gpus: float = 0.0,
-    execution: Execution = Execution(),  # noqa: B008 - frozen
-    listen: Listen = lambda event: None,  # noqa: ARG005
-    shared_folder: bool | None = None,
-    most_under_way: int | None = None,
-) -> Agenda:
-    """Compute what the ledger lacks, each run with `cpus` and `gpus` (fractions allowed) of an existing cluster.
+@dataclass(frozen=True)
+class RayExecutor:
+    """Each run, or stack of runs, with `cpus` and `gpus` (fractions allowed) of an existing cluster.
 
-    The contract is that of `local.run_all`: one failing run stops no other; Ctrl-C lets runs save themselves, and the
-    same call goes on. A run whose worker dies is tried again. `shared_folder` says whether all nodes see the ledger's
-    folder; None: look. `most_under_way` bounds the tasks that Ray knows of; None: a few for each that the nodes have room
-    for. An existing connection to Ray is used, and left open.
+    A run whose worker dies is tried again. `shared_folder` says whether all nodes see the ledger's folder; None: look.
+    `most_under_way` bounds the tasks that Ray knows of; None: a few for each that the nodes have room for. An existing
+    connection to Ray is used, and left open.
     """
-    shares = {"CPU": cpus, "GPU": gpus}
-    with _connected(address) as ray:
-        if most_under_way is None and not _slots(ray, shares):
-            raise InputError(
-                f"no node of the cluster has {cpus:g} CPUs and {gpus:g} GPUs",
-                where=f"Ray at {address}",
-                hint="Ask for less a run; where the cluster grows on demand, say how many runs it may be given at once",
-            )
-        with _token(ledger) as token:
-            shared = _is_shared(ray, token, shared_folder)
-            # A run without a GPU of its own may not take one, whether or not Ray hides them.
-            device = execution.device or (None if gpus else "cpu")
-            asked_for = replace(execution, device=device, threads=execution.threads or max(1, int(cpus)))
-            agenda = Agenda(specs, ledger, listen, grouping(device))
-            dispatch = _Dispatch(ray, agenda, ledger, shares, asked_for, token if shared else None, most_under_way)
-            with interruptions() as asked:
-                try:
-                    dispatch.until(asked)
-                finally:
-                    dispatch.dismiss()
-                if asked():
-                    raise KeyboardInterrupt
-    agenda.ended()
-    return agenda
+
+    address: str = "auto"
+    cpus: float = 1.0
+    gpus: float = 0.0
+    execution: Execution = Execution()
+    shared_folder: bool | None = None
+    most_under_way: int | None = None
+
+    def run(self, specs: Sequence[Spec], ledger: Ledger, listen: Listener = ignore) -> PlanResult:
+        """As `Executor` says."""
+        with _connected(self.address) as ray:
+            if self.most_under_way is None and not _slots(ray, self.shares):
+                raise InputError(
+                    f"no node of the cluster has {self.cpus:g} CPUs and {self.gpus:g} GPUs",
+                    where=f"Ray at {self.address}",
+                    hint="Ask for less per run, or, where the cluster grows on demand, set most_under_way",
+                )
+            with _token(ledger) as token:
+                shared = _is_shared(ray, token, self.shared_folder)
+                scheduler = Scheduler(specs, ledger, listen, stack_key(self.run_execution.device))
+                driver = _RayDriver(self, ray, scheduler, ledger, token if shared else None)
+                with interruptions() as stop_requested:
+                    try:
+                        driver.run(stop_requested)
+                    finally:
+                        driver.close()
+                    if stop_requested():
+                        raise KeyboardInterrupt
+        return scheduler.result()
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What each run takes of a node."""
+        return {"CPU": self.cpus, "GPU": self.gpus}
+
+    @property
+    def run_execution(self) -> Execution:
+        """How each run is computed. One without a GPU of its own may not take one, whether or not Ray hides them."""
+        device = self.execution.device or (None if self.gpus else "cpu")
+        return replace(self.execution, device=device, threads=self.execution.threads or max(1, int(self.cpus)))
 
 
 def _imported() -> Any:
@@ -122,16 +128,16 @@ def _connected(address: str) -> Iterator[Any]:
 
 def _slots(ray: Any, shares: Mapping[str, float]) -> int:
     """How many runs the nodes of the cluster can compute at once."""
-    asked = {name: share for name, share in shares.items() if share > 0}
-    if not asked:
+    needed = {name: share for name, share in shares.items() if share > 0}
+    if not needed:
         raise InputError("a run needs some of a CPU or of a GPU", where="Ray")
     resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    return sum(min(int(has.get(name, 0) / share) for name, share in asked.items()) for has in resources)
+    return sum(min(int(has.get(name, 0) / share) for name, share in needed.items()) for has in resources)
 
 
 @contextmanager
 def _token(ledger: Ledger) -> Iterator[str]:
-    """A file in the ledger's folder that no other folder has, though it were a copy."""
+    """A file in the ledger's folder that no other folder has, not even a copy of it."""
     file = ledger.folder.absolute() / f".ray-{uuid.uuid4().hex}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
@@ -145,9 +151,9 @@ def _is_shared(ray: Any, token: str, promised: bool | None) -> bool:
     """Whether all nodes see the ledger's folder. Each is asked, which also shows whether it can compute at all."""
     nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
     look = ray.remote(num_cpus=0)(ray_tasks.sees)
-    asked = [look.options(scheduling_strategy=_at(ray, node)).remote(token) for node in nodes]
+    answers = [look.options(scheduling_strategy=_at(ray, node)).remote(token) for node in nodes]
     try:
-        blind = [name for name, sees in zip(nodes.values(), ray.get(asked), strict=True) if not sees]
+        blind = [name for name, sees in zip(nodes.values(), ray.get(answers), strict=True) if not sees]
     except ray.exceptions.RayError as problem:
         raise InputError(
             f"a node cannot compute runs ({problem})", where="Ray", hint="Install the same dissensus on every node"
@@ -165,171 +171,167 @@ def _at(ray: Any, node: str) -> Any:
     return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
 
-class _Dispatch:
-    """Hands ready runs to the cluster, a bounded number at a time, and takes in what comes back."""
+class _RayDriver:
+    """Hands ready runs to the cluster, a bounded number at a time, and takes in what comes back.
 
-    def __init__(
-        self,
-        ray: Any,
-        agenda: Agenda,
-        ledger: Ledger,
-        shares: Mapping[str, float],
-        execution: Execution,
-        token: str | None,
-        most: int | None,
-    ) -> None:
-        self._ray, self._agenda, self._ledger, self._shares, self._token = ray, agenda, ledger, shares, token
-        self._execution = execution
-        self._fixed, self._slots, self._recount_at = most, most or 0, 0.0
-        self._jobs: dict[Any, Job] = {}  # under way, by the reference of their task
+    `token` is None where the nodes do not share the ledger's folder: then the driver holds the locks of their runs.
+    """
+
+    def __init__(self, options: RayExecutor, ray: Any, scheduler: Scheduler, ledger: Ledger, token: str | None) -> None:
+        self._options, self._ray, self._scheduler, self._ledger, self._token = options, ray, scheduler, ledger, token
+        self._slots, self._recount_at = options.most_under_way or 0, 0.0
+        self._assignments: dict[Any, Assignment] = {}  # under way, by the reference of their task
         self._started: set[str] = set()
-        self._held: dict[str, claims.Claim] = {}  # where the tasks cannot hold them
-        self._notes = ProgressNotes(ledger)
+        self._locks: dict[str, locks.Lock] = {}
+        self._progress = ProgressFiles(ledger)
         here = _at(ray, ray.get_runtime_context().get_node_id())
-        post = ray.remote(num_cpus=0, scheduling_strategy=here, max_restarts=-1, max_task_retries=-1)(ray_tasks.post())
-        self._post = post.remote()
+        actor = {"num_cpus": 0, "scheduling_strategy": here, "max_restarts": -1, "max_task_retries": -1}
+        self._mailbox = ray.remote(**actor)(ray_tasks.mailbox_class()).remote()
         try:
-            self._compute = ray.remote(
-                num_cpus=shares["CPU"],
-                num_gpus=shares["GPU"],
-                scheduling_strategy="SPREAD",
-            )(ray_tasks.carry_out)
+            self._compute = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, scheduling_strategy="SPREAD")(
+                ray_tasks.carry_out
+            )
         except ValueError as problem:
             raise InputError(str(problem), where="Ray", hint="Ask for other shares of CPUs and GPUs") from None
         # Many runs may need the same teacher: it is sent once. Ray keeps what waiting tasks need.
         self._sent = functools.lru_cache(maxsize=16)(lambda run_id: ray.put((run_id, ledger.files(run_id))))
 
-    def until(self, asked: Stop) -> None:
-        """Go on until everything has ended, or somebody asks to stop."""
-        while not asked():
+    def run(self, stop_requested: StopRequested) -> None:
+        """Go on until everything has ended, or a stop is requested."""
+        while not stop_requested():
             self._submit()
-            if not self._agenda.unfinished:
+            if not self._scheduler.unfinished:
                 return
             ended = self._ended()
-            self._hear()  # first what was told before they ended
+            self._read_messages()  # first what was sent before they ended
             for reference in ended:
                 self._take_in(reference)
 
-    def dismiss(self) -> None:
-        """Let runs under way save themselves, and keep what they give; whoever takes too long is ended."""
+    def close(self) -> None:
+        """Let runs under way save themselves, and keep what they return; those that take too long are ended."""
         try:
-            if self._jobs:
-                self._started |= {Event(*words).run for words in self._ray.get(self._post.stop.remote())}
-            for reference, job in self._jobs.items():
-                if self._started.isdisjoint(job.runs):  # it waits for a slot, and has nothing to save
+            if self._assignments:
+                self._started |= {Event(*message).run for message in self._ray.get(self._mailbox.stop.remote())}
+            for reference, assignment in self._assignments.items():
+                if self._started.isdisjoint(assignment.run_ids):  # it waits for a slot, and has nothing to save
                     self._ray.cancel(reference)
             deadline = time.monotonic() + GRACE
-            while self._jobs and time.monotonic() < deadline:
+            while self._assignments and time.monotonic() < deadline:
                 for reference in self._ended():
                     with suppress(self._ray.exceptions.RayError):  # cancelled, or its worker died
-                        self._kept(reference)
+                        self._collect(reference)
         finally:
-            for reference in self._jobs:
+            for reference in self._assignments:
                 self._ray.cancel(reference, force=True)
-            for claim in self._held.values():
-                claim.release()
+            for lock in self._locks.values():
+                lock.release()
 
     def _submit(self) -> None:
-        if self._fixed is None and time.monotonic() >= self._recount_at:  # nodes come and go
-            self._slots = max(1, _slots(self._ray, self._shares))
-            self._recount_at = time.monotonic() + RECOUNT
-        most = self._fixed or (1 + QUEUED) * self._slots
-        while len(self._jobs) < most and (job := self._agenda.next()):
+        most = self._options.most_under_way
+        if most is None:
+            if time.monotonic() >= self._recount_at:  # nodes come and go
+                self._slots = max(1, _slots(self._ray, self._options.shares))
+                self._recount_at = time.monotonic() + RECOUNT
+            most = (1 + QUEUED) * self._slots
+        while len(self._assignments) < most and (assignment := self._scheduler.next()):
             if self._token is None:
-                job = replace(job, specs=tuple(spec for spec in job.specs if self._claim(spec.id)))
-            if job.specs:
-                self._jobs[self._remote(job)] = job
+                assignment = replace(assignment, specs=tuple(spec for spec in assignment.specs if self._lock(spec.id)))
+            if assignment.specs:
+                self._assignments[self._start(assignment)] = assignment
 
-    def _remote(self, job: Job) -> Any:
-        """A task for a job. Ray tries one run again that lost its worker; where there are several, the agenda decides."""
+    def _start(self, assignment: Assignment) -> Any:
+        """The reference of a new task. Ray itself retries a single run that lost its worker; of a stack the scheduler
+        decides."""
         saved, sent = {}, []
         if self._token is None:
-            files = {run_id: self._ledger.work(run_id) / CHECKPOINT for run_id in job.runs}
+            files = {run_id: self._ledger.checkpoint_file(run_id) for run_id in assignment.run_ids}
             saved = {run_id: file.read_bytes() for run_id, file in files.items() if file.is_file()}
-            sent = [self._sent(need) for need in dict.fromkeys(need for spec in job.specs for need in spec.needs)]
-        talk = max(TALK, self._slots / WORDS)
-        task = Task(job, self._execution, self._token, saved, os.environ.get("DISSENSUS_DATA"), talk)
-        retries = ATTEMPTS - 1 if len(job.company) == 1 else 0
-        return self._compute.options(max_retries=retries).remote(task, self._post, *sent)
+            needed = dict.fromkeys(need for spec in assignment.specs for need in spec.needs)
+            sent = [self._sent(run_id) for run_id in needed]
+        seconds = max(MESSAGE_SECONDS, self._slots / MESSAGES_PER_SECOND)
+        data = os.environ.get("DISSENSUS_DATA")
+        task = RayTask(assignment, self._options.run_execution, self._token, saved, data, seconds)
+        retries = ATTEMPTS - 1 if len(assignment.stack) == 1 else 0
+        return self._compute.options(max_retries=retries).remote(task, self._mailbox, *sent)
 
-    def _claim(self, run_id: str) -> bool:
-        claim = claims.take(self._ledger.work(run_id) / "claim")
-        if claim is None:
-            self._agenda.told(Event("elsewhere", run_id))
+    def _lock(self, run_id: str) -> bool:
+        lock = locks.take(self._ledger.lock_file(run_id))
+        if lock is None:
+            self._scheduler.note(Event("computed_elsewhere", run_id))
             return False
-        self._held[run_id] = claim
+        self._locks[run_id] = lock
         return True
 
     def _ended(self) -> list[Any]:
         """Tasks that ended: waits a little for the first, and takes all that there are then."""
-        if not self._jobs:
+        if not self._assignments:
             time.sleep(POLL)  # others on this ledger compute what is left
             return []
-        references = list(self._jobs)
+        references = list(self._assignments)
         first, _ = self._ray.wait(references, timeout=POLL)
-        every: list[Any] = self._ray.wait(references, num_returns=len(references), timeout=0)[0] if first else []
-        return every
+        ended: list[Any] = self._ray.wait(references, num_returns=len(references), timeout=0)[0] if first else []
+        return ended
 
-    def _hear(self) -> None:
-        events = [Event(*words) for words in self._ray.get(self._post.collect.remote())]
-        self._started |= {event.run for event in events}  # all of them first: whoever listens may raise
+    def _read_messages(self) -> None:
+        events = [Event(*message) for message in self._ray.get(self._mailbox.collect.remote())]
+        self._started |= {event.run for event in events}  # all of them first: a listener may raise
         for event in events:
-            self._tell(event)
+            self._note(event)
 
-    def _tell(self, event: Event) -> None:
+    def _note(self, event: Event) -> None:
         if event.kind == "stopped":  # of itself, since it could not reach us
-            self._agenda.returned([event.run])
+            self._scheduler.take_back([event.run])
             return
         if event.kind == "epoch" and self._token is None:  # nobody else can write it where `watch` looks
-            self._notes.take(event)
+            self._progress.write(event)
         if event.kind == "failed":
             write_error(self._ledger, event)
-        self._agenda.told(event)
+        self._scheduler.note(event)
 
     def _take_in(self, reference: Any) -> None:
-        """Tell what a task that ended had to tell."""
-        job = self._jobs[reference]
+        """Note what a task that ended reports."""
+        assignment = self._assignments[reference]
         try:
-            events = self._kept(reference)
+            events = self._collect(reference)
         except self._ray.exceptions.RayError as problem:
-            if len(job.company) > 1:
-                self._agenda.lost(job.runs, str(problem))
+            if len(assignment.stack) > 1:
+                self._scheduler.worker_died(assignment.run_ids, str(problem))
                 return
-            why = f"Ray gave it up (a worker that dies is replaced {ATTEMPTS - 1} times): {problem}"
-            events = [Event("failed", run_id, message=why) for run_id in job.runs]
+            reason = f"Ray gave it up (a worker that dies is replaced {ATTEMPTS - 1} times): {problem}"
+            events = [Event("failed", run_id, message=reason) for run_id in assignment.run_ids]
         for event in events:
-            self._tell(event)
+            self._note(event)
 
-    def _kept(self, reference: Any) -> list[Event]:
-        """What a task that ended has to tell; what it computed goes into the ledger, and its claims are released."""
-        job = self._jobs.pop(reference)
-        self._started.difference_update(job.runs)
+    def _collect(self, reference: Any) -> list[Event]:
+        """The events of a task that ended; what it computed goes into the ledger, and its locks are released."""
+        assignment = self._assignments.pop(reference)
+        self._started.difference_update(assignment.run_ids)
         try:
-            report: Report = self._ray.get(reference)
-            full = self._stored(report)
+            report: TaskReport = self._ray.get(reference)
+            disk_full = self._store(report)
         finally:
-            for run_id in job.runs:
-                self._notes.forget(run_id)
-                if run_id in self._held:
-                    self._held.pop(run_id).release()
-        return [self._checked(event, full) if event.kind in ENDINGS else event for event in report.events]
+            for run_id in assignment.run_ids:
+                self._progress.forget(run_id)
+                if run_id in self._locks:
+                    self._locks.pop(run_id).release()
+        return [self._checked(event, disk_full) if event.kind in ENDINGS else event for event in report.events]
 
-    def _stored(self, report: Report) -> str:
-        """Why not everything that came back could be stored, if so."""
+    def _store(self, report: TaskReport) -> str:
+        """Store what came back. The message says why something could not be stored, and is empty where all was."""
         try:
             for run_id, files in report.files.items():
                 self._ledger.adopt(run_id, files)
             for run_id, saved in report.checkpoints.items():
                 with suppress(FileNotFoundError):  # it was finished elsewhere meanwhile
-                    write_whole(self._ledger.work(run_id) / CHECKPOINT, saved)
+                    write_whole(self._ledger.checkpoint_file(run_id), saved)
         except DiskFullError as problem:
             return str(problem)
         return ""
 
-    def _checked(self, ending: Event, full: str) -> Event:
+    def _checked(self, ending: Event, disk_full: str) -> Event:
         """An ending as the ledger confirms it."""
-        if ending.kind not in ("done", "kept") or ending.run in self._ledger:
+        if ending.kind not in ("done", "already_done") or ending.run in self._ledger:
             return ending
-        if full:
-            return Event("full", ending.run, message=full)
-        return Event("elsewhere", ending.run)  # network file systems show it a little late
+        if disk_full:
+            return Event("disk_full", ending.run, message=disk_full)
+        return Event("computed_elsewhere", ending.run)  # network file systems show it a little late

@@ -1,9 +1,9 @@
-"""What runs on the nodes of a Ray cluster: a task that computes runs, its line to the driver, and the actor between them.
+"""What runs on the nodes of a Ray cluster: a task that computes runs, its link to the driver, the mailbox between them.
 
-What tasks tell goes through one small actor beside the driver, because that works with and without a shared folder and
-carries the wish to stop in the same call: from a thread of its own, so that no training step waits for the network (and
-since Ray gives a task's CPU away while its main thread waits). How a run ended is what its task returns, so nothing but
-progress depends on the actor.
+Events go through one small actor beside the driver, because that works with and without a shared folder and carries the
+request to stop in the same call. They are sent from a thread of their own, so that no training step waits for the network
+(and since Ray gives a task's CPU away while its main thread waits). How a run ended is what its task returns, so nothing
+but progress depends on the mailbox.
 """
 
 from __future__ import annotations
@@ -17,36 +17,34 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dissensus.engine.assignments import Job
+from dissensus.engine.assignments import Assignment
 from dissensus.engine.events import ENDINGS, Event
 from dissensus.engine.one_run import Execution
 from dissensus.engine.worker import compute
 from dissensus.store.ledger import Ledger
 
-CHECKPOINT = "checkpoint"  # what the runner calls it, in the folder of a run under way
-
 
 @dataclass(frozen=True)
-class Task:
+class RayTask:
     """What a task is given.
 
-    `token` is a file in the ledger's folder; None: that folder cannot be seen there. `checkpoints` by run, `data` is
-    where data sets lie, `talk` the seconds between two words to the driver.
+    `token` is a file in the ledger's folder; None: that folder cannot be seen there. `checkpoints` are by run, `data` is
+    the folder of data sets, `message_seconds` pass between two messages to the driver.
     """
 
-    job: Job
+    assignment: Assignment
     execution: Execution
     token: str | None
     checkpoints: dict[str, bytes]
     data: str | None
-    talk: float
+    message_seconds: float
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a task returns: events that were not told yet, the last of each run being how it ended, and what to keep.
+class TaskReport:
+    """What a task returns: events that were not sent yet, the last of each run being how it ended, and what to keep.
 
-    `files` of finished runs and `checkpoints` of stopped ones come where there is no shared folder.
+    Where there is no shared folder, `files` are those of finished runs and `checkpoints` those of stopped ones.
     """
 
     events: list[Event]
@@ -59,111 +57,115 @@ def sees(token: str) -> bool:
     return Path(token).is_file()
 
 
-def carry_out(task: Task, post: Any, *needed: tuple[str, dict[str, bytes]]) -> Report:
+def carry_out(task: RayTask, mailbox: Any, *needed: tuple[str, dict[str, bytes]]) -> TaskReport:
     """Compute on the node where Ray put this task. `needed` are the files of runs that the specs name."""
     if task.data is not None:
         os.environ.setdefault("DISSENSUS_DATA", task.data)  # a node's own setting knows better
-    line = _Line(post, task.talk)
-    report = Report([], {}, {})
+    link = _DriverLink(mailbox, task.message_seconds)
+    report = TaskReport([], {}, {})
     try:
         if task.token is None:
-            report = _apart(task, needed, line)
+            report = _compute_apart(task, needed, link)
         elif sees(task.token):
-            compute(task.job, Ledger(Path(task.token).parent), task.execution, line.tell, line.stop)
+            folder = Path(task.token).parent
+            compute(task.assignment, Ledger(folder), task.execution, link.send, link.stop_requested)
         else:
-            why = f"{socket.gethostname()}, which joined the cluster later, cannot see {Path(task.token).parent}"
-            for run_id in task.job.runs:
-                line.tell(Event("failed", run_id, message=why))
+            reason = f"{socket.gethostname()}, which joined the cluster later, cannot see {Path(task.token).parent}"
+            for run_id in task.assignment.run_ids:
+                link.send(Event("failed", run_id, message=reason))
     finally:
-        events = line.close()
+        events = link.close()
     return replace(report, events=events)
 
 
-def _apart(task: Task, needed: Sequence[tuple[str, dict[str, bytes]]], line: _Line) -> Report:
-    """Computed in a folder that lasts as long as the task."""
+def _compute_apart(task: RayTask, needed: Sequence[tuple[str, dict[str, bytes]]], link: _DriverLink) -> TaskReport:
+    """Compute in a folder that lasts as long as the task."""
     with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
         ledger = Ledger(folder)
-        saved = {run_id: ledger.work(run_id) / CHECKPOINT for run_id in task.job.runs}
+        run_ids = task.assignment.run_ids
+        saved = {run_id: ledger.checkpoint_file(run_id) for run_id in run_ids}
         for run_id, files in needed:
             ledger.adopt(run_id, files)
         for run_id, checkpoint in task.checkpoints.items():
             saved[run_id].parent.mkdir(parents=True)
             saved[run_id].write_bytes(checkpoint)
-        compute(task.job, ledger, task.execution, line.tell, line.stop)
-        finished = {run_id: ledger.files(run_id) for run_id in task.job.runs if run_id in ledger}
-        return Report([], finished, {run_id: file.read_bytes() for run_id, file in saved.items() if file.is_file()})
+        compute(task.assignment, ledger, task.execution, link.send, link.stop_requested)
+        finished = {run_id: ledger.files(run_id) for run_id in run_ids if run_id in ledger}
+        checkpoints = {run_id: file.read_bytes() for run_id, file in saved.items() if file.is_file()}
+        return TaskReport([], finished, checkpoints)
 
 
-class _Line:
-    """A task's line to its driver."""
+class _DriverLink:
+    """How a task talks to its driver."""
 
-    def __init__(self, post: Any, talk: float) -> None:
+    def __init__(self, mailbox: Any, message_seconds: float) -> None:
         import ray  # here, because it is an optional package
 
         self._ray: Any = ray
-        self._post, self._talk_every = post, talk
-        self._untold: dict[tuple[str, str], Event] = {}  # the last of each kind and run
-        self._ending: list[Event] = []
+        self._mailbox, self._message_seconds = mailbox, message_seconds
+        self._unsent: dict[tuple[str, str], Event] = {}  # the last of each kind and run
+        self._endings: list[Event] = []
         self._stopping = False
         self._lock, self._closed = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._talk, daemon=True)
+        self._thread = threading.Thread(target=self._send_all, daemon=True)
         self._thread.start()
 
-    def tell(self, event: Event) -> None:
-        """To be said soon, except an ending, which the task itself returns. Of a run's epochs the last is said."""
+    def send(self, event: Event) -> None:
+        """Send soon, except an ending, which the task itself returns. Of a run's epochs only the last is sent."""
         if event.kind in ENDINGS:
-            self._ending.append(event)
+            self._endings.append(event)
             return
         if event.kind == "started":
             node = self._ray.get_runtime_context().get_node_id()
             event = replace(event, message=f"on {socket.gethostname()}, node {node}")
         with self._lock:
-            self._untold.pop((event.kind, event.run), None)
-            self._untold[event.kind, event.run] = event
+            self._unsent.pop((event.kind, event.run), None)
+            self._unsent[event.kind, event.run] = event
 
-    def stop(self) -> bool:
+    def stop_requested(self) -> bool:
         """Whether the driver wants the run to save itself and end."""
         return self._stopping
 
     def close(self) -> list[Event]:
-        """What was not told yet, the ending last."""
+        """What was not sent yet, the endings last."""
         self._closed.set()
         self._thread.join()
-        return [*self._untold.values(), *self._ending]
+        return [*self._unsent.values(), *self._endings]
 
-    def _talk(self) -> None:
+    def _send_all(self) -> None:
         while True:
             with self._lock:
-                events, self._untold = self._untold, {}
+                events, self._unsent = self._unsent, {}
             try:
-                self._stopping = self._ray.get(self._post.leave.remote([astuple(event) for event in events.values()]))
+                messages = [astuple(event) for event in events.values()]
+                self._stopping = self._ray.get(self._mailbox.leave.remote(messages))
             except self._ray.exceptions.RayError:  # there is no driver any more
                 self._stopping = True
                 return
-            if self._closed.wait(self._talk_every):
+            if self._closed.wait(self._message_seconds):
                 return
 
 
-def post() -> type:
+def mailbox_class() -> type:
     """The class of the actor: sent by value and handling plain tuples, so that its process need not import torch."""
 
-    class Post:
-        """Where tasks leave what they have to tell, and hear whether to stop."""
+    class Mailbox:
+        """Where tasks leave their events, and learn whether to stop."""
 
         def __init__(self) -> None:
-            self._events: list[tuple[Any, ...]] = []
+            self._messages: list[tuple[Any, ...]] = []
             self._stopping = False
 
-        def leave(self, events: list[tuple[Any, ...]]) -> bool:
-            self._events += events
+        def leave(self, messages: list[tuple[Any, ...]]) -> bool:
+            self._messages += messages
             return self._stopping
 
         def collect(self) -> list[tuple[Any, ...]]:
-            events, self._events = self._events, []
-            return events
+            messages, self._messages = self._messages, []
+            return messages
 
         def stop(self) -> list[tuple[Any, ...]]:
             self._stopping = True
             return self.collect()
 
-    return Post
+    return Mailbox

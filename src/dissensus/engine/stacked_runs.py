@@ -39,7 +39,7 @@ def alike(spec: Spec) -> Hashable | None:
     return canonical([settings["data"], settings["model"]])
 
 
-def execute_alike(
+def execute_stacked(
     specs: Sequence[Spec],
     ledger: Ledger,
     threads: int | None = None,

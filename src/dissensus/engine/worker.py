@@ -1,4 +1,4 @@
-"""Runs computed under claims, wherever this is called; whatever goes wrong ends only the run in which it went wrong."""
+"""Computes the runs of an assignment under their locks; whatever goes wrong ends only the run in which it went wrong."""
 
 from __future__ import annotations
 
@@ -10,154 +10,163 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
-from dissensus.engine.assignments import Job
-from dissensus.engine.events import Event, Listen
-from dissensus.engine.one_run import Execution, InterruptedRunError, Stop, execute
-from dissensus.engine.stacked_runs import execute_alike
+from dissensus.engine.assignments import Assignment
+from dissensus.engine.events import Event, Listener, StopRequested
+from dissensus.engine.one_run import Execution, InterruptedRunError, execute
+from dissensus.engine.stacked_runs import execute_stacked
 from dissensus.errors import InputError
-from dissensus.store import locks as claims
+from dissensus.store import locks
 from dissensus.store.atomic_files import DiskFullError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
 
-def compute(job: Job, ledger: Ledger, execution: Execution, tell: Listen, stop: Stop = lambda: False) -> None:
-    """Compute the runs of a job, and tell how each ended."""
-    with _UnderWay(ledger, tell) as under_way:
-        ours = [spec for spec in job.specs if under_way.begins(spec)]
-        if ours and len(job.company) > 1:
-            ours = _together(ours, job.company, ledger, execution, under_way, stop)
-        for spec in ours:
-            _alone(spec, ledger, execution, under_way, stop)
+def compute(
+    assignment: Assignment,
+    ledger: Ledger,
+    execution: Execution,
+    listen: Listener,
+    stop_requested: StopRequested = lambda: False,
+) -> None:
+    """Compute the runs of an assignment, and report how each ended."""
+    with _LockedRuns(ledger, listen) as runs:
+        specs = [spec for spec in assignment.specs if runs.begin(spec)]
+        if specs and len(assignment.stack) > 1:
+            specs = _compute_stack(specs, assignment.stack, ledger, execution, runs, stop_requested)
+        for spec in specs:
+            _compute_alone(spec, ledger, execution, runs, stop_requested)
 
 
 def write_error(ledger: Ledger, event: Event) -> None:
-    """Leave why a run failed in its folder."""
-    work = ledger.work(event.run)
-    work.mkdir(parents=True, exist_ok=True)
-    write_whole(work / "error.txt", event.message.encode())
+    """Leave the reason why a run failed in its folder."""
+    file = ledger.error_file(event.run)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, event.message.encode())
 
 
-class ProgressNotes:
-    """`progress.json` in the folders of runs under way, for `dissensus watch`.
+class ProgressFiles:
+    """The progress of runs under way, on disk, for `dissensus watch`.
 
-    Each is written once a second at first and then ever more rarely: a thousand runs may share one disk.
+    Each file is written once per second at first and then ever more rarely: a thousand runs may share one disk.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._times: dict[str, tuple[float, float]] = {}  # of the first note, and of the next
+        self._times: dict[str, tuple[float, float]] = {}  # of the first write, and of the next
 
-    def take(self, event: Event) -> None:
+    def write(self, event: Event) -> None:
         """An epoch is over."""
         now = time.monotonic()
         began, due = self._times.get(event.run, (now, now))
         if now < due:
             return
         self._times[event.run] = began, now + min(10.0, max(1.0, (now - began) / 20))
-        about = {"epoch": event.epoch, "epochs": event.epochs, "loss": event.loss}
-        with suppress(OSError, DiskFullError):  # nobody's result depends on it: the run may be finished elsewhere by now
-            write_whole(self._ledger.work(event.run) / "progress.json", json.dumps(about).encode(), lasting=False)
+        content = json.dumps({"epoch": event.epoch, "epochs": event.epochs, "loss": event.loss})
+        with suppress(OSError, DiskFullError):  # no result depends on it: the run may be finished elsewhere by now
+            write_whole(self._ledger.progress_file(event.run), content.encode(), lasting=False)
 
-    def forget(self, run: str) -> None:
+    def forget(self, run_id: str) -> None:
         """The run has ended."""
-        self._times.pop(run, None)
+        self._times.pop(run_id, None)
 
 
-class _UnderWay:
-    """The claims of runs under way. Each is given back before it is told how its run ended."""
+class _LockedRuns:
+    """The runs under way in this process, with their locks. A lock is released before the end of its run is reported."""
 
-    def __init__(self, ledger: Ledger, tell: Listen) -> None:
-        self._ledger, self._tell = ledger, tell
-        self._held: dict[str, claims.Claim] = {}
-        self._notes = ProgressNotes(ledger)
+    def __init__(self, ledger: Ledger, listen: Listener) -> None:
+        self._ledger, self._listen = ledger, listen
+        self._locks: dict[str, locks.Lock] = {}
+        self._progress = ProgressFiles(ledger)
 
-    def __enter__(self) -> _UnderWay:
+    def __enter__(self) -> _LockedRuns:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for claim in self._held.values():
-            claim.release()
+        for lock in self._locks.values():
+            lock.release()
 
-    def begins(self, spec: Spec) -> bool:
-        """Whether it is ours to compute."""
-        claim = claims.take(self._ledger.work(spec.id) / "claim")
-        if claim is None:
-            self._tell(Event("elsewhere", spec.id))
+    def begin(self, spec: Spec) -> bool:
+        """Whether the run is ours to compute."""
+        lock = locks.take(self._ledger.lock_file(spec.id))
+        if lock is None:
+            self._listen(Event("computed_elsewhere", spec.id))
             return False
-        self._held[spec.id] = claim
+        self._locks[spec.id] = lock
         if spec.id in self._ledger:  # finished elsewhere after we last looked
-            self.ends(Event("kept", spec.id))
+            self.end(Event("already_done", spec.id))
             return False
-        self._tell(Event("started", spec.id))
+        self._listen(Event("started", spec.id))
         return True
 
-    def goes_on(self, event: Event) -> None:
+    def epoch(self, event: Event) -> None:
         """An epoch is over."""
-        self._notes.take(event)
-        self._tell(event)
+        self._progress.write(event)
+        self._listen(event)
 
-    def ends(self, event: Event) -> None:
-        """How it ended."""
-        self._held.pop(event.run).release()
+    def end(self, event: Event) -> None:
+        """The run has ended as the event says."""
+        self._locks.pop(event.run).release()
         if event.kind == "failed":
             write_error(self._ledger, event)
-        self._tell(event)
+        self._listen(event)
 
 
-def _alone(spec: Spec, ledger: Ledger, execution: Execution, under_way: _UnderWay, stop: Stop) -> None:
+def _compute_alone(
+    spec: Spec, ledger: Ledger, execution: Execution, runs: _LockedRuns, stop_requested: StopRequested
+) -> None:
     def progress(epoch: int, epochs: int, loss: float | None) -> None:
-        under_way.goes_on(Event("epoch", spec.id, epoch, epochs, loss))
+        runs.epoch(Event("epoch", spec.id, epoch, epochs, loss))
 
-    under_way.ends(_ending(spec.id, lambda: execute(spec, ledger, execution, progress, stop)))
+    runs.end(_attempt(spec.id, lambda: execute(spec, ledger, execution, progress, stop_requested)))
 
 
-def _together(
-    ours: Sequence[Spec],
-    company: Sequence[Spec],
+def _compute_stack(
+    specs: Sequence[Spec],
+    stack: Sequence[Spec],
     ledger: Ledger,
     execution: Execution,
-    under_way: _UnderWay,
-    stop: Stop,
+    runs: _LockedRuns,
+    stop_requested: StopRequested,
 ) -> list[Spec]:
-    """Compute in one call. What is left after a failure is given back: tried alone, only the guilty one fails."""
-    left = {spec.id: spec for spec in ours}
-    told = time.monotonic()
+    """Compute in one call. What is left after a failure is returned: tried alone, only the bad one fails."""
+    left = {spec.id: spec for spec in specs}
+    reported = time.monotonic()
 
-    def progress(done: int, of: int) -> None:
-        nonlocal told
-        if stop():
+    def progress(done: int, total: int) -> None:
+        nonlocal reported
+        if stop_requested():
             raise InterruptedRunError
-        if time.monotonic() - told > 1:  # a company is told of as one: each of its runs is as far as all together
-            told = time.monotonic()
-            for run, spec in left.items():
+        if time.monotonic() - reported > 1:  # each run of a stack is as far as the whole stack
+            reported = time.monotonic()
+            for run_id, spec in left.items():
                 epochs = int(spec.settings["epochs"])
-                under_way.goes_on(Event("epoch", run, epochs * done // of, epochs))
+                runs.epoch(Event("epoch", run_id, epochs * done // total, epochs))
 
-    def all_of_them() -> None:
-        for run in execute_alike(company, ledger, execution.threads, progress):
+    def compute_all() -> None:
+        for run in execute_stacked(stack, ledger, execution.threads, progress):
             if left.pop(run.id, None) is not None:
-                under_way.ends(Event("done", run.id))
+                runs.end(Event("done", run.id))
 
-    ending = _ending("", all_of_them)
+    ending = _attempt("", compute_all)
     if ending.kind == "failed":
         return list(left.values())
-    for run in left:
-        under_way.ends(replace(ending, run=run))
+    for run_id in left:
+        runs.end(replace(ending, run=run_id))
     return []
 
 
-def _ending(run: str, doing: Callable[[], object]) -> Event:
+def _attempt(run_id: str, work: Callable[[], object]) -> Event:
+    """Do the work, and say how it ended."""
     try:
-        doing()
+        work()
     except InterruptedRunError:
-        return Event("stopped", run)
+        return Event("stopped", run_id)
     except DiskFullError as problem:
-        return Event("full", run, message=str(problem))
+        return Event("disk_full", run_id, message=str(problem))
     except InputError as problem:
-        return Event("failed", run, message=str(problem))
+        return Event("failed", run_id, message=str(problem))
     except Exception:
-        return Event("failed", run, message=traceback.format_exc())
-    return Event("done", run)
+        return Event("failed", run_id, message=traceback.format_exc())
+    return Event("done", run_id)

@@ -1,8 +1,8 @@
-"""How worker processes are born: forked from a server that has imported what they need, in some milliseconds each.
+"""How worker processes start: forked from a server that has imported what they need, in some milliseconds each.
 
 Importing torch, torch's compiler (the first optimiser does that) and this package takes a core about five seconds. A
 server does it once, and can do it while its parent still plans: this module imports nothing heavy, so that it can be
-asked for at once. The server never computes, so nothing that a fork breaks (threads, CUDA) has begun in it.
+used at once. The server never computes, so nothing that a fork breaks (threads, CUDA) has begun in it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import multiprocessing
 import sys
 from multiprocessing.context import ForkServerContext, SpawnContext
 
-NEEDED = ["dissensus.engine.local", "torch._dynamo"]
+PRELOADED = ["dissensus.engine.local", "torch._dynamo"]
 
 
 def context() -> ForkServerContext | SpawnContext:
-    """Where to make processes and their pipes. Elsewhere than on Linux, system libraries do not bear a fork."""
+    """Makes processes and their pipes. On other systems than Linux, system libraries do not survive a fork."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
-    made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload(NEEDED)  # without effect on a server that runs already
-    return made
+    forkserver = multiprocessing.get_context("forkserver")
+    forkserver.set_forkserver_preload(PRELOADED)  # without effect on a server that runs already
+    return forkserver
 
 
 def prepare() -> None:

@@ -14,7 +14,7 @@ from dissensus import datasets
 from dissensus.models import MODELS, Model, moments
 from dissensus.models.flops import forward_flops
 from dissensus.store.encoding import decode
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Spec, canonical
 from dissensus.training.recipe import Recipe
 from dissensus.training.splits import Folds, Holdout
@@ -41,7 +41,7 @@ class Forecast:
         return f"{self.done} runs are done, {self.remaining} remain{waits}: {self.flops:.2g} FLOPs, {time}."
 
 
-def forecast(specs: Sequence[Spec], ledger: Ledger) -> Forecast:
+def forecast(specs: Sequence[Spec], ledger: RunSource) -> Forecast:
     """The cost of what the ledger lacks. Runs that are not training are counted, and cost nothing here."""
     remaining = [spec for spec in specs if spec.id not in ledger]
     flops = costs(remaining)
@@ -98,10 +98,10 @@ def _forward(model: str, shape: tuple[int, ...], classes: int) -> int:
     return forward_flops(rule.build(shape, classes, mean, std), shape)
 
 
-def _speeds(ledger: Ledger) -> dict[str, float]:
+def _speeds(ledger: RunSource) -> dict[str, float]:
     """FLOPs a second of finished training runs, by model; the median, since a busy machine makes some of them slow."""
     measured: dict[str, list[float]] = {}
-    for run in ledger.summaries() if ledger.folder.is_dir() else []:
+    for run in ledger.summaries():
         if run.kind == "train" and run.flops and run.seconds:
             measured.setdefault(canonical(run.settings["model"]), []).append(run.flops / run.seconds)
     return {model: median(speeds) for model, speeds in measured.items()}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dissensus.errors import InputError
+from dissensus.store.spec import UnknownFormatError
 
 MAPPING = "mapping"  # the name under which a mapping is written
 
@@ -43,8 +43,11 @@ def decode(document: Any, members: Mapping[str, type]) -> Any:
     if name == MAPPING:
         return {key: decode(part, members) for key, part in document["entries"]}
     if name not in members:
-        raise InputError(f"{name!r} is not one of {', '.join(members)}", where="spec", state="")
+        raise UnknownFormatError(f"{name!r} is not one of {', '.join(members)}", where="spec")
     arguments = {key: decode(part, members) for key, part in document.items() if key != "name"}
+    fields = {field.name for field in dataclasses.fields(members[name])}
+    if unknown := sorted(arguments.keys() - fields):
+        raise UnknownFormatError(f"{name} has no setting {', '.join(unknown)}", where="spec")
     return members[name](**arguments)
 
 

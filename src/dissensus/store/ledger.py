@@ -1,13 +1,14 @@
-"""The ledger: one folder a finished run, named by the hash of its spec, written whole or not at all.
+"""The ledger: one folder per finished run, named by the hash of its spec, written whole or not at all.
 
-    runs/3f…/run.json            spec, scores, curve, facts, provenance
-    runs/3f…/predictions.npz     and other arrays
-    runs/3f…/last.safetensors    weights
-    runs/3f…/checksums           SHA-256 of each of these, as `sha256sum --check` reads it
-    runs/.work/3f…/              of a run under way: claim, checkpoint, progress; of a failed one: error.txt
-    runs/.index.json             what `summaries` read before; it can be removed at any time
+    runs/3f…/run.json               spec, scores, curve, facts, provenance
+    runs/3f…/predictions.npz        of the last epoch; predictions_best.npz of the best one
+    runs/3f…/gallery.npz            pictures of the most disputed items
+    runs/3f…/last.safetensors       weights; best.safetensors of the best epoch
+    runs/3f…/checksums              SHA-256 of each of these, as `sha256sum --check` reads it
+    runs/.work/3f…/                 of a run under way: lock, checkpoint, progress.json; of a failed one: error.txt
+    runs/.index.json                what `summaries` read before; it can be removed at any time
 
-Several processes and machines may use one folder at once.
+No other module knows these names. Several processes and machines may use one folder at once.
 """
 
 from __future__ import annotations
@@ -20,35 +21,26 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import safetensors.torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import DiskFullError, digest, explained, write_whole
-from dissensus.store.spec import Json, Run
+from dissensus.store.run_source import Arrays, Summary
+from dissensus.store.spec import FORMAT, Json, Run, UnknownFormatError
 
+RECORD = "run.json"
 CHECKSUMS = "checksums"
-Arrays = Mapping[str, NDArray[Any]]
-"""Named arrays: one .npz file."""
+GALLERY = "gallery"
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What a list of many runs shows of one."""
-
-    id: str
-    kind: str
-    settings: Json
-    raw: Json
-    seconds: float | None
-    flops: float | None
-    threads: int | None
+def predictions_name(checkpoint: str) -> str:
+    """The name under which a run publishes the predictions of a checkpoint."""
+    return "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
 
 
 class Ledger:
@@ -59,7 +51,7 @@ class Ledger:
         self._index = self.folder / ".index.json"
 
     def __contains__(self, run_id: str) -> bool:
-        return os.path.isfile(f"{self.folder}/{run_id}/run.json")  # noqa: PTH113 - asked for thousands of runs at once
+        return os.path.isfile(f"{self.folder}/{run_id}/{RECORD}")  # noqa: PTH113 - asked for thousands of runs at once
 
     def __iter__(self) -> Iterator[Run]:
         """All finished runs, in the order of their ids."""
@@ -75,16 +67,24 @@ class Ledger:
 
     def read(self, run_id: str) -> Run:
         """A finished run's record."""
-        content = self._content(run_id, "run.json")
+        content = self._content(run_id, RECORD)
         if content is None:
             raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
         try:
-            return Run.from_json(json.loads(content))
-        except (ValueError, KeyError) as problem:
-            raise self._damaged(run_id, "run.json", f"is damaged ({problem})") from None
+            document = json.loads(content)
+        except ValueError as problem:
+            raise self._damaged(run_id, RECORD, f"is damaged ({problem})") from None
+        return Run.from_json(document, where=str(self.folder / run_id / RECORD))
 
-    def arrays(self, run_id: str, name: str) -> dict[str, NDArray[Any]] | None:
-        """A run's named arrays, or None where they were not kept (committed records have none)."""
+    def predictions(self, run_id: str, checkpoint: str) -> Arrays | None:
+        """What a run predicted at a checkpoint, `last` or `best`; None where it was not kept."""
+        return self._arrays(run_id, predictions_name(checkpoint))
+
+    def gallery(self, run_id: str) -> Arrays | None:
+        """The pictures of the items on which people disagree most; None where they were not kept."""
+        return self._arrays(run_id, GALLERY)
+
+    def _arrays(self, run_id: str, name: str) -> Arrays | None:
         content = self._content(run_id, f"{name}.npz")
         if content is None:
             return None
@@ -133,6 +133,22 @@ class Ledger:
         """The folder of a run that is not finished."""
         return self.folder / ".work" / run_id
 
+    def lock_file(self, run_id: str) -> Path:
+        """Held by whoever computes the run."""
+        return self.work(run_id) / "lock"
+
+    def checkpoint_file(self, run_id: str) -> Path:
+        """From which an interrupted run goes on."""
+        return self.work(run_id) / "checkpoint"
+
+    def progress_file(self, run_id: str) -> Path:
+        """How far a run under way is, for `dissensus watch`."""
+        return self.work(run_id) / "progress.json"
+
+    def error_file(self, run_id: str) -> Path:
+        """Why a run failed."""
+        return self.work(run_id) / "error.txt"
+
     def publish(self, run: Run, arrays: Mapping[str, Arrays], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Write a run. It appears under its name complete, by one rename; where it is there already, ours is dropped."""
         with self._drafted(run.id) as draft:
@@ -141,7 +157,7 @@ class Ledger:
             for name, state in weights.items():
                 stored = {key: value.detach().cpu().contiguous() for key, value in state.items()}
                 safetensors.torch.save_file(stored, draft / f"{name}.safetensors")
-            (draft / "run.json").write_text(_record(run), encoding="utf-8")
+            (draft / RECORD).write_text(_record(run), encoding="utf-8")
         shutil.rmtree(self.work(run.id), ignore_errors=True)
 
     def files(self, run_id: str) -> dict[str, bytes]:
@@ -202,17 +218,21 @@ class Ledger:
         if problems:
             return problems
         try:
-            found = self.read(run_id).id
+            id_inside = self.read(run_id).id
+        except UnknownFormatError:  # its files are what was written, by another version
+            return []
         except InputError as problem:
             return [problem.what]
-        return [] if found == run_id else [f"the spec inside is that of {found}"]
+        return [] if id_inside == run_id else [f"the spec inside is that of {id_inside}"]
 
     def summaries(self) -> list[Summary]:
-        """All finished runs in short. What was read once is kept in `.index.json`: finished runs do not change."""
+        """All finished runs in short. What was read once is kept in `.index.json`."""
         try:
-            index: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
+            stored: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
-            index = {}
+            stored = {}
+        expected = {field.name for field in fields(Summary)} - {"id"}
+        index = {run_id: summary for run_id, summary in stored.items() if summary.keys() == expected}
         ids = self.ids()
         unread = [run_id for run_id in ids if run_id not in index]
         if unread or len(index) > len(ids):
@@ -223,13 +243,15 @@ class Ledger:
         return [Summary(id=run_id, **index[run_id]) for run_id in ids]
 
     def _summary(self, run_id: str) -> Json:
-        """From the head of the record; where there is none, or a damaged one, from the whole."""
-        with open(f"{self.folder}/{run_id}/run.json", "rb") as record:  # noqa: PTH123 - thousands at once
-            head, found, _ = record.read().partition(_AFTER_HEAD)
-        if found:
+        """From the head of the record; where there is none, or one that is damaged or unknown, from the whole."""
+        with open(f"{self.folder}/{run_id}/{RECORD}", "rb") as record:  # noqa: PTH123 - thousands at once
+            head, has_head, _ = record.read().partition(_AFTER_HEAD)
+        if has_head:
             with suppress(ValueError, KeyError):
-                short: Json = json.loads(head + b"}")["summary"]
-                return short
+                document: Json = json.loads(head + b"}")
+                if document.get("format", 1) == FORMAT:
+                    summary: Json = document["summary"]
+                    return summary
         return _summary(self.read(run_id))
 
 
@@ -240,21 +262,12 @@ _AFTER_HEAD = b',\n "spec": {'
 def _record(run: Run) -> str:
     """The text of run.json. It begins with the summary: a list of many runs reads no more of each."""
     whole = run.to_json()
-    headed = {"id": whole.pop("id"), "summary": _summary(run), **whole}
+    headed = {"format": whole.pop("format"), "id": whole.pop("id"), "summary": _summary(run), **whole}
     return json.dumps(headed, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
 
 def _summary(run: Run) -> Json:
-    kept = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
-    raw = run.scores.get("last", {}).get("raw", {})
-    return {
-        "kind": run.spec.kind,
-        "settings": run.spec.settings,
-        "raw": {name: raw[name] for name in kept if name in raw},
-        "seconds": run.provenance.get("seconds"),
-        "flops": run.facts.get("training_flops"),
-        "threads": run.provenance.get("threads"),
-    }
+    return {name: value for name, value in vars(Summary.of(run)).items() if name != "id"}
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
-"""Claims: which of several executors on one ledger computes a run.
+"""Locks: which of several executors on one ledger computes a run.
 
-A claim is a file that its owner touches every few seconds. A claim that nobody touched for `PATIENCE` seconds, or whose
+A lock is a file that its owner touches every few seconds. A lock that nobody touched for `PATIENCE` seconds, or whose
 owner was a process of this machine that is gone, is taken over. An owner that only slept may wake and go on: both then
 compute, and the ledger publishes one result. Ages are measured by the clock of the file system, so that machines whose
 clocks differ agree.
@@ -23,89 +23,89 @@ PATIENCE = 60.0
 HEARTBEAT = 10.0
 
 
-class Claim:
+class Lock:
     """A run that is ours until it is released. `take` makes one."""
 
     def __init__(self, file: Path, owner: str) -> None:
         self.file, self.owner = file, owner
-        _HEART.beats_for(self)
+        _HEARTBEAT.add(self)
 
     def release(self) -> None:
         """Give it back, unless it was taken over meanwhile."""
-        _HEART.forgets(self)
+        _HEARTBEAT.remove(self)
         if _owner(self.file) == self.owner:
             self.file.unlink(missing_ok=True)
         with suppress(OSError):
             self.file.parent.rmdir()  # where nothing else was left in it
 
     def touch(self) -> None:
-        """Say that its owner lives."""
-        with suppress(OSError):  # a claim that was taken over is no longer ours to touch
+        """Show that its owner is alive."""
+        with suppress(OSError):  # a lock that was taken over is no longer ours to touch
             if _owner(self.file) == self.owner:
                 os.utime(self.file)
 
 
-class _Heart:
-    """Touches all claims of this process from one thread: the driver of a cluster may hold thousands."""
+class _Heartbeat:
+    """Touches all locks of this process from one thread: the driver of a cluster may hold thousands."""
 
     def __init__(self) -> None:
-        self._claims: set[Claim] = set()
+        self._locks: set[Lock] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def beats_for(self, claim: Claim) -> None:
+    def add(self, lock: Lock) -> None:
         with self._changed:
-            self._claims.add(claim)
+            self._locks.add(lock)
             if self._thread is None or not self._thread.is_alive():  # a forked process has the name, not the thread
                 self._thread = threading.Thread(target=self._beat, daemon=True)
                 self._thread.start()
 
-    def forgets(self, claim: Claim) -> None:
+    def remove(self, lock: Lock) -> None:
         with self._changed:
-            self._claims.discard(claim)
-            if not self._claims:
+            self._locks.discard(lock)
+            if not self._locks:
                 self._changed.notify()
 
     def _beat(self) -> None:
         while True:
             with self._changed:
-                if self._claims:
+                if self._locks:
                     self._changed.wait(HEARTBEAT)
-                if not self._claims:
+                if not self._locks:
                     self._thread = None
                     return
-                claims = list(self._claims)
-            for claim in claims:
-                claim.touch()
+                locks = list(self._locks)
+            for lock in locks:
+                lock.touch()
 
 
-_HEART = _Heart()
+_HEARTBEAT = _Heartbeat()
 
 
-def take(file: Path, patience: float = PATIENCE) -> Claim | None:
-    """The claim, or None while somebody else holds it."""
-    owner = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "claim": uuid.uuid4().hex})
+def take(file: Path, patience: float = PATIENCE) -> Lock | None:
+    """The lock, or None while somebody else holds it."""
+    owner = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "lock": uuid.uuid4().hex})
     if _create(file, owner):
-        return Claim(file, owner)
-    if not _abandoned(file, patience):
+        return Lock(file, owner)
+    if not _is_abandoned(file, patience):
         return None
     guard = file.with_name(file.name + ".takeover")
     if not _create(guard, owner):
-        if _abandoned(guard, patience):
+        if _is_abandoned(guard, patience):
             guard.unlink(missing_ok=True)
         return None
     try:
-        if not _abandoned(file, patience):  # somebody was faster
+        if not _is_abandoned(file, patience):  # somebody was faster
             return None
         write_whole(file, owner.encode())
-        return Claim(file, owner)
+        return Lock(file, owner)
     finally:
         guard.unlink(missing_ok=True)
 
 
 def is_held(file: Path, patience: float = PATIENCE, now: float | None = None) -> bool:
-    """Whether somebody computes this run now. Whoever asks for many runs at once gives the time of `clock`."""
-    return file.is_file() and not _abandoned(file, patience, now)
+    """Whether somebody computes this run now. A caller that asks for many runs at once passes the time of `clock`."""
+    return file.is_file() and not _is_abandoned(file, patience, now)
 
 
 def clock(folder: Path) -> float:
@@ -113,7 +113,7 @@ def clock(folder: Path) -> float:
     probe = folder / f".clock-{uuid.uuid4().hex[:8]}"
     try:
         probe.touch()
-    except OSError:  # not ours to write in, or removed: whoever held the claim has ended
+    except OSError:  # the folder is read-only, or removed: then the lock's owner has ended
         return time.time()
     try:
         return probe.stat().st_mtime
@@ -142,7 +142,7 @@ def _owner(file: Path) -> str | None:
         return None
 
 
-def _abandoned(file: Path, patience: float, now: float | None = None) -> bool:
+def _is_abandoned(file: Path, patience: float, now: float | None = None) -> bool:
     """True also where the file is gone: then nobody holds it."""
     try:
         owner, touched = file.read_text(encoding="utf-8"), file.stat().st_mtime
@@ -152,7 +152,7 @@ def _abandoned(file: Path, patience: float, now: float | None = None) -> bool:
 
 
 def _is_dead(owner: str) -> bool:
-    """A process of this machine that is gone. One of another machine is never known to be."""
+    """Whether the owner is a process of this machine that is gone. Of other machines we cannot know."""
     try:
         about = json.loads(owner)
         if about["host"] != socket.gethostname():

@@ -1,6 +1,6 @@
-"""Records: what finished runs say, without weights and arrays, in one small file that can be committed.
+"""Records: what finished runs found, without weights and arrays, in one small file that can be committed.
 
-A line of JSON a run, in the order of ids, compressed: reports and result pages are made from it as from a ledger.
+One line of JSON per run, in the order of ids, compressed: reports and result pages are made from it as from a ledger.
 """
 
 from __future__ import annotations
@@ -9,66 +9,72 @@ import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import write_whole
-from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import Arrays, RunSource, Summary
 from dissensus.store.spec import Run
 
 
-def pack(ledger: Ledger, run_ids: Iterable[str], file: Path | str) -> int:
-    """Write the records of these runs, those of them that are finished, and of those they were made from; how many.
+def pack(source: RunSource, run_ids: Iterable[str], file: Path | str) -> int:
+    """Write the records of these runs, where they are finished, and of all runs they were made from; returns how many.
 
     Equal runs give equal bytes.
     """
-    wanted, waiting = dict[str, Run](), list(run_ids)
+    packed, waiting = dict[str, Run](), list(run_ids)
     while waiting:
         run_id = waiting.pop()
-        if run_id not in wanted and run_id in ledger:
-            wanted[run_id] = ledger.read(run_id)
-            waiting += wanted[run_id].spec.needs
-    lines = [json.dumps(wanted[run_id].to_json(), sort_keys=True, ensure_ascii=False) for run_id in sorted(wanted)]
+        if run_id not in packed and run_id in source:
+            packed[run_id] = source.read(run_id)
+            waiting += packed[run_id].spec.needs
+    lines = [json.dumps(packed[run_id].to_json(), sort_keys=True, ensure_ascii=False) for run_id in sorted(packed)]
     content = "".join(f"{line}\n" for line in lines).encode()
     write_whole(Path(file), gzip.compress(content, compresslevel=9, mtime=0))
-    return len(wanted)
+    return len(packed)
 
 
-class Records(Ledger):
-    """A packed file, read as a ledger whose runs kept no arrays and no weights."""
+class Records:
+    """The runs of a packed file. None of them kept arrays."""
 
     def __init__(self, file: Path | str) -> None:
-        super().__init__(file)
+        self.file = Path(file)
         try:
             with gzip.open(file, "rt", encoding="utf-8") as stream:
                 lines = stream.read().splitlines()
             if not lines:
                 raise ValueError("it is empty")
-            runs = [Run.from_json(json.loads(line)) for line in lines]
-        except (OSError, EOFError, ValueError, KeyError) as problem:
+            documents = [json.loads(line) for line in lines]
+        except (OSError, EOFError, ValueError) as problem:
             raise InputError(
                 f"no records can be read there ({problem})",
                 where=str(file),
                 hint="Write them with `dissensus runs pack`",
                 state="",
             ) from None
+        runs = [Run.from_json(document, where=str(file)) for document in documents]
         self._runs = {run.id: run for run in runs}
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._runs
 
     def ids(self) -> list[str]:
-        """Of all runs, sorted."""
+        """The ids of all runs, sorted."""
         return sorted(self._runs)
 
     def read(self, run_id: str) -> Run:
-        """A run's record."""
+        """The record of a run."""
         if run_id not in self._runs:
-            raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
+            raise InputError(f"there is no run {run_id}", where=str(self.file), state="")
         return self._runs[run_id]
 
-    def arrays(self, run_id: str, name: str) -> dict[str, NDArray[Any]] | None:  # noqa: ARG002
-        """None: records have none."""
+    def predictions(self, run_id: str, checkpoint: str) -> Arrays | None:  # noqa: ARG002
+        """None: records have no arrays."""
         return None
+
+    def gallery(self, run_id: str) -> Arrays | None:  # noqa: ARG002
+        """None: records have no arrays."""
+        return None
+
+    def summaries(self) -> list[Summary]:
+        """All runs in short."""
+        return [Summary.of(self._runs[run_id]) for run_id in self.ids()]

@@ -1,23 +1,38 @@
-"""Spec and Run: what was asked, as plain JSON whose hash is its name, and what came of it."""
+"""Spec and Run: what to compute, as plain JSON whose hash is its name, and the result."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from dissensus.errors import InputError
 
 NUMERICS = 1  # raised by every change of ours that alters a result: old runs then no longer count as done
+FORMAT = 1  # of the JSON of a run; records that do not name it have format 1
 
 Kind = Literal["train", "measure", "relate", "select"]
 Json = dict[str, Any]
 
 
+class UnknownFormatError(InputError):
+    """A record in a form that this version does not know, such as one of a newer version. It is left as it is."""
+
+    def __init__(self, what: str, where: str = "") -> None:
+        super().__init__(
+            what,
+            where=where,
+            hint="Read it with the version of dissensus that wrote it, or use another folder",
+            state="Nothing was changed.",
+        )
+
+
 @dataclass(frozen=True)
 class Spec:
-    """A question with every default written out. `inputs` names the runs it needs by id: `{"teacher": ["3f…"]}`.
+    """What to compute, with every default written out. `inputs` are the ids of the runs it needs: `{"teacher": ["3f…"]}`.
 
     Two specs with the same content are the same run; its id is the hash of the content.
     """
@@ -33,14 +48,17 @@ class Spec:
         return {"kind": self.kind, "numerics": self.numerics, "inputs": inputs, "settings": self.settings}
 
     @classmethod
-    def from_json(cls, document: Json) -> Spec:
-        """The inverse of `to_json`."""
+    def from_json(cls, document: Json, where: str = "spec") -> Spec:
+        """The inverse of `to_json`. `where` is named in the error that a document of another form raises."""
+        _check_keys(document, {"kind", "numerics", "inputs", "settings"}, "the spec", where)
+        if document["kind"] not in get_args(Kind):
+            raise UnknownFormatError(f"{document['kind']!r} is not a kind of run ({', '.join(get_args(Kind))})", where)
         inputs = {name: tuple(ids) for name, ids in document["inputs"].items()}
         return cls(document["kind"], document["settings"], inputs, document["numerics"])
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits of the hash of the content, which nobody may change once it was asked for."""
+        """16 hexadecimal digits of the hash of the content, which nobody may change afterwards."""
         return hashlib.sha256(canonical(self.to_json()).encode()).hexdigest()[:16]
 
     @property
@@ -51,11 +69,11 @@ class Spec:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a spec.
+    """The result of a spec.
 
-    `scores[checkpoint][calibration][metric]`, for example `scores["last"]["raw"]["soft_nll"]`; `curve` has one list a
-    column, an entry an epoch; `facts` are findings that are not scores (ties, temperatures, sizes). `provenance` says
-    where and with what it was computed; it is not part of the spec.
+    `scores[checkpoint][calibration][metric]`, for example `scores["last"]["raw"]["soft_nll"]`; `curve` has one list per
+    column, with one entry per epoch; `facts` are findings that are not scores (ties, temperatures, sizes). `provenance`
+    says where and with what it was computed; it is not part of the spec.
     """
 
     spec: Spec
@@ -72,6 +90,7 @@ class Run:
     def to_json(self) -> Json:
         """Plain JSON; `from_json` gives the same run back."""
         return {
+            "format": FORMAT,
             "id": self.id,
             "spec": self.spec.to_json(),
             "scores": self.scores,
@@ -81,10 +100,21 @@ class Run:
         }
 
     @classmethod
-    def from_json(cls, document: Json) -> Run:
-        """The inverse of `to_json`."""
-        parts = {name: document[name] for name in ("scores", "curve", "facts", "provenance")}
-        return cls(Spec.from_json(document["spec"]), **parts)
+    def from_json(cls, document: Json, where: str = "record") -> Run:
+        """The inverse of `to_json`. `where` is named in the error that a document of another form raises."""
+        form = document.get("format", 1) if isinstance(document, dict) else None
+        if form != FORMAT:
+            raise UnknownFormatError(f"the record has format {form}, and this version reads format {FORMAT}", where)
+        parts = ("scores", "curve", "facts", "provenance")
+        _check_keys(document.keys() - {"format", "summary"}, {"id", "spec", *parts}, "the record", where)
+        return cls(Spec.from_json(document["spec"], where), **{name: document[name] for name in parts})
+
+
+def _check_keys(found: Iterable[str], expected: set[str], what: str, where: str) -> None:
+    unknown, missing = sorted(set(found) - expected), sorted(expected - set(found))
+    if unknown or missing:
+        parts = [f"unknown {', '.join(unknown)}"] * bool(unknown) + [f"missing {', '.join(missing)}"] * bool(missing)
+        raise UnknownFormatError(f"{what} is in an unknown form ({'; '.join(parts)})", where)
 
 
 def canonical(document: Any) -> str:

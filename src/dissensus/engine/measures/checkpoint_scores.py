@@ -15,7 +15,7 @@ from dissensus.engine.measures.stored_predictions import StoredPredictions
 from dissensus.engine.setup import Stage, trained
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
-from dissensus.store.ledger import Ledger
+from dissensus.store.ledger import Ledger, predictions_name
 from dissensus.training import evaluate
 
 
@@ -69,5 +69,5 @@ def _scored(checkpoint: str, predictions: Predictions, setup: Stage, rows: Tenso
         "temperatures": {checkpoint: temperatures},
         "notes": list(setup.data.notes),
     }
-    arrays = {"predictions": evaluate.record(predictions, setup.data, rows)}
+    arrays = {predictions_name("last"): evaluate.record(predictions, setup.data, rows)}
     return MeasureResult({checkpoint: scores}, facts, arrays)

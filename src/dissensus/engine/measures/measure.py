@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from dissensus.datasets.data_ref import DataRef
-from dissensus.store.ledger import Arrays, Ledger
+from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json
 
 Tell = Callable[[int, int], None]

@@ -30,7 +30,7 @@ class StoredPredictions:
     @classmethod
     def read(cls, run_id: str, ledger: Ledger, checkpoint: str) -> StoredPredictions:
         """Of the run's checkpoint; a run that kept none is refused."""
-        arrays = ledger.arrays(run_id, "predictions" if checkpoint == "last" else f"predictions_{checkpoint}")
+        arrays = ledger.predictions(run_id, checkpoint)
         if arrays is None:
             raise InputError(
                 f"the predictions of run {run_id} were not kept",

@@ -6,18 +6,13 @@ import pytest
 import torch
 
 from dissensus import datasets
-from dissensus.engine import local
-from dissensus.engine.events import Event
 from dissensus.engine.measures import Ensemble, Evaluation, Lowest, measure_spec
-from dissensus.engine.one_run import Execution, execute
-from dissensus.engine.scheduler import Agenda
+from dissensus.engine.one_run import execute
 from dissensus.errors import InputError
-from dissensus.experiments.description import in_order
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority, Teacher
 from dissensus.models import Linear, Mlp, Smallcnn
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Spec
 from dissensus.training.optimisers import AdamW, EarlyStopping
 from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
 from dissensus.training.splits import Holdout
@@ -33,16 +28,16 @@ def ledger(tmp_path_factory):
 
 def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(ledger):
     seen = []
-    run = execute(replace(SMALL, model=Smallcnn()).spec(DATA, 0), ledger, progress=lambda *told: seen.append(told))
-    assert [(done, of) for done, of, _ in seen] == [(1, 2), (2, 2)]
+    run = execute(replace(SMALL, model=Smallcnn()).spec(DATA, 0), ledger, progress=lambda *at: seen.append(at))
+    assert [(epoch, epochs) for epoch, epochs, _ in seen] == [(1, 2), (2, 2)]
     assert set(run.scores["last"]) == {"raw", "tempered_votes", "tempered_gold"}
     assert run.scores["last"]["raw"]["soft_nll"] > run.scores["last"]["raw"]["soft_nll_floor"]
     assert run.scores["last"]["raw"]["kl_to_truth"] > 0
     assert [len(column) for column in run.curve.values()] == [2, 2, 2]
     assert np.isclose(run.curve["soft_nll"][-1], run.scores["last"]["raw"]["soft_nll"], atol=1e-6)
-    kept = ledger.arrays(run.id, "predictions")
+    kept = ledger.predictions(run.id, "last")
     assert len(kept["rows"]) == run.facts["items"]["evaluation"] == len(kept["ids"])
-    assert ledger.arrays(run.id, "gallery")["x"].shape == (12, 1, 8, 8)
+    assert ledger.gallery(run.id)["x"].shape == (12, 1, 8, 8)
     assert set(ledger.weights(run.id, "last")) > {"normalise.mean"}
     assert any("simulated" in note for note in run.facts["notes"])
     assert run.provenance["torch"] == torch.__version__
@@ -52,7 +47,7 @@ def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(le
 def test_a_finished_run_is_never_computed_again(ledger):
     spec = SMALL.spec(DATA, 1)
     first = execute(spec, ledger)
-    assert execute(spec, ledger, progress=lambda *told: pytest.fail("it trained again")) == first
+    assert execute(spec, ledger, progress=lambda *progress: pytest.fail("it trained again")) == first
 
 
 def test_the_same_spec_gives_the_same_numbers_in_another_ledger(tmp_path):
@@ -68,7 +63,7 @@ def test_deliveries_share_split_and_initial_weights_and_nothing_but_labels_diffe
     runs = [
         execute(replace(frozen, delivery=one).spec(DATA, 0), ledger) for one in (frozen.delivery, Sampled(), Multipass())
     ]
-    rows = [ledger.arrays(run.id, "predictions")["rows"] for run in runs]
+    rows = [ledger.predictions(run.id, "last")["rows"] for run in runs]
     weights = [torch.cat([w.reshape(-1) for w in ledger.weights(run.id, "last").values()]) for run in runs]
     for other in (1, 2):
         assert (rows[0] == rows[other]).all()
@@ -77,7 +72,7 @@ def test_deliveries_share_split_and_initial_weights_and_nothing_but_labels_diffe
 
 def test_sparse_votes_reach_the_training_and_full_votes_the_judging(ledger):
     sparse = execute(replace(SMALL, votes=Resampled(1, replace=False)).spec(DATA, 0), ledger)
-    kept = ledger.arrays(sparse.id, "predictions")
+    kept = ledger.predictions(sparse.id, "last")
     assert (kept["counts"].sum(1) == 50).all()
     assert sparse.scores["last"]["raw"]["soft_nll_floor"] > 0
 
@@ -112,7 +107,7 @@ def test_a_student_learns_from_its_teachers(ledger):
 def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger):
     members = tuple(execute(replace(SMALL, target=Majority()).spec(DATA, seed), ledger).id for seed in (0, 1))
     run = execute(measure_spec(Ensemble(), members), ledger)
-    rows = [set(ledger.arrays(one, "predictions")["rows"].tolist()) for one in members]
+    rows = [set(ledger.predictions(one, "last")["rows"].tolist()) for one in members]
     assert run.facts["items"]["evaluation"] == len(rows[0] & rows[1])
     alone = execute(measure_spec(Ensemble(), members[:1]), ledger)
     assert np.isclose(
@@ -144,50 +139,6 @@ def test_data_that_changed_since_the_plan_are_refused(tmp_path):
     spec.settings["data"]["digest"] = "0" * 16
     with pytest.raises(InputError, match="planned on 0000000000000000"):
         execute(spec, Ledger(tmp_path))
-
-
-def test_one_failing_run_stops_only_those_that_need_it(tmp_path):
-    good, bad = SMALL.spec(DATA, 0), replace(SMALL, target=Teacher(("f" * 16,))).spec(DATA, 0)
-    broken = Spec("select", {"name": "unheard of"}, {"of": (good.id,)})
-    waiting = measure_spec(Evaluation(), (broken.id,))
-    events = []
-    ended = local.run_all(in_order([waiting, broken, bad, good]), Ledger(tmp_path), listen=events.append)
-    assert good.id in Ledger(tmp_path)
-    assert set(ended.failed) == {broken.id}
-    assert set(ended.blocked) == {waiting.id, bad.id}
-    assert "not in the plan" in next(e.message for e in events if e.kind == "blocked" and e.run == bad.id)
-    assert "'unheard of' is not one of" in ended.failed[broken.id]
-
-
-def test_a_pool_of_processes_gives_what_one_process_gives(tmp_path):
-    specs = [SMALL.spec(DATA, seed) for seed in range(3)]
-    specs.append(measure_spec(Ensemble(), tuple(spec.id for spec in specs)))
-    events = []
-    alone = local.run_all(specs, Ledger(tmp_path / "one"), execution=Execution(threads=1))
-    pooled = local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=events.append)
-    assert not alone.failed
-    assert not pooled.failed
-    for spec in specs:
-        one, two = Ledger(tmp_path / "one").read(spec.id), Ledger(tmp_path / "two").read(spec.id)
-        assert one.scores == two.scores
-    assert [event.kind for event in events].count("done") == 4
-    kept = []
-    local.run_all(specs, Ledger(tmp_path / "two"), workers=2, listen=kept.append)
-    assert {event.kind for event in kept} == {"kept"}
-
-
-def test_an_agenda_hands_out_a_spec_only_when_its_inputs_are_there(tmp_path):
-    one = SMALL.spec(DATA, 0)
-    two = measure_spec(Evaluation(), (one.id,))
-    ledger = Ledger(tmp_path)
-    agenda = Agenda([two, one], ledger, listen=lambda event: None)
-    assert agenda.next().specs == (one,)
-    assert agenda.next() is None
-    execute(one, ledger)
-    agenda.told(Event("done", one.id))
-    assert agenda.next().specs == (two,)
-    agenda.told(Event("failed", two.id, message="why"))
-    assert agenda.failed == {two.id: "why"}
 
 
 def test_of_a_run_that_keeps_its_curve_alone_nothing_else_is_kept(tmp_path):
