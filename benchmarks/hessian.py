@@ -14,11 +14,11 @@ from curvlinops.trace.hutchinson import hutchinson_trace
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import nn
 
-from dissensus import datasets, random
+from dissensus import datasets
 from dissensus.datasets.data import to_float
 from dissensus.labels.delivery import Soft
 from dissensus.labels.targets import Empirical
-from dissensus.models import ResNet20, moments
+from dissensus.models import ResNet20, new_model
 from dissensus.probes import geometry
 from dissensus.probes.geometry import Hessian
 from dissensus.training import loop as train
@@ -41,8 +41,7 @@ def trained():
     """Two epochs on the digits: outliers in the spectrum, as a trained network has."""
     data = datasets.load("digits")
     rows = torch.arange(1000)
-    with random.seeded(0, "init"):
-        model = ResNet20().build((1, 8, 8), 10, *moments(data.x[rows]))
+    model = new_model(ResNet20(), data.x[rows], 10, seed=0)
     settings = train.Settings(Sgd(0.1), Cosine(), epochs=2, batch=50)
     labels = Soft().labels(Empirical().target(data, rows), 0)
     train.fit(model, data.x[rows], labels, settings, classes=10, seed=0, observe=lambda _epoch, _loss: None)
@@ -57,8 +56,7 @@ def theirs(model, x, target):
 
 
 def one_product():
-    with random.seeded(0, "init"):
-        model = ResNet20().build((3, 32, 32), 10, torch.zeros(3), torch.ones(3)).eval()
+    model = new_model(ResNet20(), torch.zeros(1, 3, 32, 32), 10, seed=0).eval()
     generator = torch.Generator().manual_seed(0)
     x, target = torch.rand(50, 3, 32, 32, generator=generator), torch.softmax(torch.randn(50, 10, generator=generator), 1)
     our, their = Hessian(model, x, target), theirs(model, x, target)

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from dissensus import datasets, random
 from dissensus.labels.delivery import Sampled, Soft
 from dissensus.labels.targets import Empirical
-from dissensus.models import Mlp, Smallcnn, moments
+from dissensus.models import Mlp, Smallcnn, new_model
 from dissensus.training import loop as train
 from dissensus.training.optimisers import Cosine, Sgd
 from timing import best_of
@@ -34,8 +34,7 @@ def main():
 
 
 def compare(name, x, rule, delivery, target):
-    with random.seeded(0, "init"):
-        start = rule.build(tuple(x.shape[1:]), 10, *moments(x))
+    start = new_model(rule, x, 10, seed=0)
     labels = delivery.labels(target, 0)
     scale = 255 if x.dtype == torch.uint8 else 1
 

@@ -38,7 +38,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from dissensus import datasets, random
 from dissensus.errors import InputError
-from dissensus.models import Mlp, moments
+from dissensus.models import Mlp, new_model
 from dissensus.training import stacked
 from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau
 from dissensus.training.stacked import Member
@@ -93,10 +93,8 @@ def grid(people, batches=BATCHES, epochs=EPOCHS, stopping=None, train=TRAIN, val
 
 def prepared(x, member):
     """What a person has before the grid: normalised features and a module, here with our initial weights."""
-    mean, std = moments(x[member.train_rows])
-    with random.seeded(member.seed, "init"):
-        model = HEAD.build((x.shape[1],), CLASSES, mean, std)
-    inputs = (x - mean) / std
+    model = new_model(HEAD, x[member.train_rows], CLASSES, seed=member.seed)
+    inputs = model.normalise(x)
     return inputs[member.train_rows], inputs[member.validation_rows], nn.Sequential(model.body, model.head)
 
 

@@ -15,8 +15,7 @@ from dissensus.engine.measures import compute
 from dissensus.engine.measures.finished_run import Subject, at_most
 from dissensus.engine.one_run import InterruptedRunError, execute
 from dissensus.labels.delivery import Sampled
-from dissensus.models import ResNet20
-from dissensus.models.speedy import ScaledLinear
+from dissensus.models import LinearHead, ResNet20
 from dissensus.probes import geometry
 from dissensus.store.ledger import Ledger
 from dissensus.training.recipe import Recipe
@@ -151,11 +150,11 @@ def test_gradient_noise_is_that_of_the_training_items_and_ranks_with_vote_entrop
     assert weights @ np.array(drawn["y"]) == pytest.approx(float(variance.mean()), rel=1e-6)
 
 
-@pytest.mark.parametrize("head", [torch.nn.Linear(5, 4), torch.nn.Linear(5, 4, bias=False), ScaledLinear(5, 4, 0.3)])
+@pytest.mark.parametrize("head", [LinearHead(5, 4), LinearHead(5, 4, bias=False), LinearHead(5, 4, scale=0.3)])
 def test_sampling_finds_the_closed_form_whatever_the_last_layer(head):
     target = torch.softmax(torch.randn(6, 4, generator=torch.Generator().manual_seed(0)), 1)
     features = torch.randn(6, 5, generator=torch.Generator().manual_seed(1))
-    layer = {"bias": head.bias is not None, "scale": getattr(head, "scale", 1.0)}
+    layer = {"bias": head.bias is not None, "scale": head.scale}
     closed = geometry.last_layer_gradient_variance(target, features, **layer)
     sampled = geometry.sampled_gradient_variance(head, target, features, draws=20_000, seed=0)
     torch.testing.assert_close(sampled, closed, rtol=0.03, atol=0)

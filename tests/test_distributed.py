@@ -10,12 +10,12 @@ import torch
 import torch.distributed as dist
 
 import lives
-from dissensus import datasets, random
+from dissensus import datasets
 from dissensus.engine.one_run import Execution, execute
 from dissensus.labels.delivery import Sampled
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Empirical
-from dissensus.models import Mlp, Smallcnn, moments
+from dissensus.models import Mlp, Smallcnn, new_model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 from dissensus.training import evaluate
@@ -33,8 +33,7 @@ SETTINGS = replace(PLAIN, mixing=Mixup(), augment=CropFlip(1))
 def stepped(group, items):
     """The weights after an epoch over a few items, and the predictions for others."""
     rows = torch.arange(items)
-    with random.seeded(0, "init"):
-        model = Smallcnn(width=4, hidden=8).build((1, 8, 8), 10, *moments(DATA.x)).double()
+    model = new_model(Smallcnn(width=4, hidden=8), DATA.x, 10, seed=0).double()
     x = DATA.x[rows].double() / 255
     labels = Sampled().labels(Empirical().target(DATA, rows), 0)
     losses = []

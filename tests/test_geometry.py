@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from dissensus import random
 from dissensus.errors import InputError
-from dissensus.models import Classifier, Mlp, Normalise, Smallcnn
+from dissensus.models import Classifier, LinearHead, Mlp, Normalise, Smallcnn
 from dissensus.probes import geometry
 from dissensus.probes.geometry import EIGENVALUES, TRACES, Hessian
 
@@ -35,7 +35,7 @@ def build_batch_norm() -> nn.Module:
     body = nn.Sequential(
         nn.Conv2d(2, 3, 3, bias=False), nn.BatchNorm2d(3), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     )
-    return Classifier(Normalise((2, 4, 4), torch.zeros(2), torch.ones(2)), body, nn.Linear(3, CLASSES))
+    return Classifier(Normalise((2, 4, 4), torch.zeros(2), torch.ones(2)), body, LinearHead(3, CLASSES))
 
 
 NETWORKS = {"mlp": (build_mlp, (5,)), "conv": (build_conv, (1, 4, 4)), "batch_norm": (build_batch_norm, (2, 4, 4))}

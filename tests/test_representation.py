@@ -10,7 +10,7 @@ from torch import nn
 
 from dissensus import random
 from dissensus.errors import InputError
-from dissensus.models import Classifier, Mlp, Normalise, ResNet20, Smallcnn
+from dissensus.models import Classifier, LinearHead, Mlp, Normalise, ResNet20, Smallcnn
 from dissensus.probes.representation import grad_cam, linear_cka, stability
 
 
@@ -93,7 +93,7 @@ def pooled(channels: int = 3) -> Classifier:
     body = nn.Sequential(nn.Conv2d(1, channels, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     with random.seeded(0, "init"):
         body[0].reset_parameters()
-        return Classifier(Normalise((1, 5, 5), torch.zeros(1), torch.ones(1)), body, nn.Linear(channels, 4))
+        return Classifier(Normalise((1, 5, 5), torch.zeros(1), torch.ones(1)), body, LinearHead(channels, 4))
 
 
 def test_before_global_pooling_grad_cam_is_the_class_activation_map():

@@ -6,21 +6,24 @@ import pytest
 import torch
 
 from dissensus import datasets
+from dissensus.datasets import cifar10, feature_files
 from dissensus.engine import local
 from dissensus.engine import measures as analyses
 from dissensus.engine.events import Event
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.scheduler import Agenda
+from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
 from dissensus.experiments.description import in_order
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority, Teacher
-from dissensus.models import Linear, Mlp, Smallcnn
+from dissensus.models import Linear, Mlp, Smallcnn, moments
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 from dissensus.training.optimisers import AdamW, EarlyStopping
 from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
 from dissensus.training.splits import Holdout
+from finished import write_cifar10h
 
 SMALL = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=64)
 DATA = datasets.load("digits")
@@ -47,6 +50,24 @@ def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(le
     assert any("simulated" in note for note in run.facts["notes"])
     assert run.provenance["torch"] == torch.__version__
     json.dumps(run.to_json(), allow_nan=False)
+
+
+def test_images_of_cifar_are_normalised_by_the_published_moments_and_their_features_by_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("DISSENSUS_DATA", str(tmp_path))
+    write_cifar10h(tmp_path)
+    images = datasets.load("cifar10h")
+    x = np.random.default_rng(0).normal(3, 2, (len(images), 5)).astype(np.float32)
+    feature_files.store(feature_files.Features(images.ids, x, {"encoder": "toy"}), "cifar10h", "toy", tmp_path)
+    recipe = replace(SMALL, data="cifar10h", batch=10)
+    stage = Stage.of(recipe.spec(images, 0), Ledger(tmp_path / "runs"))
+    mean, std = cifar10.MOMENTS
+    assert torch.equal(stage.model().normalise.mean.flatten(), torch.tensor(mean))
+    assert torch.equal(stage.model().normalise.std.flatten(), torch.tensor(std))
+    assert datasets.load("cifar10h", items=50).moments == cifar10.MOMENTS
+    features = datasets.load("cifar10h", features="toy")
+    assert features.moments is None
+    stage = Stage.of(replace(recipe, options=(("features", "toy"),)).spec(features, 0), Ledger(tmp_path / "runs"))
+    assert torch.equal(stage.model().normalise.mean, moments(features.x[stage.train])[0])
 
 
 def test_a_finished_run_is_never_computed_again(ledger):

@@ -11,7 +11,7 @@ from dissensus import metrics, random
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.targets import Empirical, Majority
-from dissensus.models import Mlp, moments
+from dissensus.models import Mlp, new_model
 from dissensus.models.predictions import Predictions
 from dissensus.training import loop as train
 from dissensus.training import stacked
@@ -59,8 +59,7 @@ def cross_entropy(model, x, target):
 def alone(one, head=HEAD, dtype=torch.float64):
     """The naive twin: the same member, trained by the one loop."""
     x = DATA.x.to(dtype)
-    with random.seeded(one.seed, "init"):
-        model = head.build(tuple(x.shape[1:]), K, *moments(x[one.train_rows])).to(dtype)
+    model = new_model(head, x[one.train_rows], K, seed=one.seed).to(dtype)
     curve, checkpoints = {"train_loss": [], "validation_loss": []}, []
 
     def observe(epoch, loss):

@@ -1,6 +1,6 @@
 import copy
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Cutmix, Mixup
 from dissensus.labels.targets import Empirical
-from dissensus.models import Mlp, Smallcnn, Speedy, moments
+from dissensus.models import Mlp, Model, Smallcnn, Speedy, new_model
 from dissensus.training.augmentation import CropFlip
 from dissensus.training.loop import Settings, fit
 from dissensus.training.optimisers import Adam, AdamW, Constant, Cosine, EarlyStopping, Ema, Linear, Plateau, Sgd
@@ -22,8 +22,7 @@ IMAGES = crowd(items=60, classes=4, images=True)
 
 
 def model_for(data, rule, seed=0):
-    with random.seeded(seed, "init"):
-        return rule.build(tuple(data.x.shape[1:]), 4, *moments(data.x))
+    return new_model(rule, data.x, 4, seed=seed)
 
 
 SMALL, SOFT = Mlp(hidden=(16,)), Soft()
@@ -143,18 +142,32 @@ def test_averaging_does_not_change_the_steps():
     assert all(same(a, b, atol=0, rtol=0) for a, b in zip(steps, beside, strict=True))
 
 
+class Wrapped(Model):
+    """A network that hands everything on to another."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def loss(self, x, target):
+        return self.inner.loss(x, target)
+
+    def predict(self, x):
+        return self.inner.predict(x)
+
+
 def test_only_the_delivered_labels_differ_between_two_deliveries():
     seen = {}
 
-    class Spy(torch.nn.Module):
+    class Spy(Wrapped):
         def __init__(self, name):
-            super().__init__()
-            self.inner, self.name = model_for(IMAGES, Smallcnn(width=4, hidden=8)), name
+            super().__init__(model_for(IMAGES, Smallcnn(width=4, hidden=8)))
+            self.name = name
             seen[name] = [weights(self.inner)]
 
         def loss(self, x, target):
             seen[self.name].append(x.clone())
-            return self.inner.loss(x, target)
+            return super().loss(x, target)
 
     settings = Settings(Sgd(lr=0.0, weight_decay=0.0), Cosine(), epochs=2, batch=16, augment=CropFlip(padding=1))
     for delivery in (Soft(), Sampled(), Multipass()):
@@ -165,25 +178,42 @@ def test_only_the_delivered_labels_differ_between_two_deliveries():
         assert all(torch.equal(a, b) for a, b in zip(batches, seen[other][1:], strict=True))
 
 
-def test_hooks_are_called_where_a_model_has_them():
+@dataclass(frozen=True)
+class Noting:
+    """An architecture whose networks note in `calls` which hook was called with what."""
+
+    calls: list
+
+    def build(self, shape, classes, mean, std):
+        calls = self.calls
+
+        class Hooked(Wrapped):
+            def prepare(self, x):
+                calls.append(("prepare", len(x)))
+
+            def start_epoch(self):
+                calls.append("epoch")
+
+            def after_step(self, x, target):
+                calls.append((len(x), tuple(target.shape)))
+
+        return Hooked(Mlp(hidden=(4,)).build(shape, classes, mean, std))
+
+
+def test_hooks_are_called_once_per_network_per_epoch_and_per_step():
     calls = []
+    model = model_for(DATA, Noting(calls))
+    trained(model=model, settings=Settings(Sgd(lr=0.01), Constant(), epochs=2, batch=40))
+    assert calls == [("prepare", 60), *["epoch", (40, (40, 4)), (20, (20, 4))] * 2]
 
-    class Hooked(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = model_for(DATA, Mlp(hidden=(4,)))
 
+def test_a_network_that_cannot_predict_is_refused_when_it_is_made():
+    class Mute(Model):
         def loss(self, x, target):
-            return self.inner.loss(x, target)
+            return x.mean()
 
-        def start_epoch(self):
-            calls.append("epoch")
-
-        def after_step(self, x, target):
-            calls.append(len(x))
-
-    trained(model=Hooked(), settings=Settings(Sgd(lr=0.01), Constant(), epochs=2, batch=40))
-    assert calls == ["epoch", 40, 20] * 2
+    with pytest.raises(TypeError, match="predict"):
+        Mute()
 
 
 def test_plateau_and_early_stopping_follow_the_watched_loss():

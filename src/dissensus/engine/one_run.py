@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus import metrics
 from dissensus.engine import measures as analyses
 from dissensus.engine.outcome import Curve, Outcome, concluded, versions
 from dissensus.engine.setup import Stage, own_loss
 from dissensus.labels.targets import Target
+from dissensus.models import Model
 from dissensus.models.flops import training_flops
 from dissensus.store import checkpoints
 from dissensus.store.ledger import Ledger
@@ -126,7 +127,7 @@ class _Watch:
     """After each epoch: the curve on the evaluation items, the loss on the validation items, the best weights so far."""
 
     def __init__(
-        self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress, group: Group
+        self, model: Model, stage: Stage, ledger: Ledger, device: torch.device, progress: Progress, group: Group
     ) -> None:
         self.model, self.stage, self.progress, self.group = model, stage, progress, group
         self.curve: Curve = {"train_loss": []}
@@ -173,7 +174,7 @@ class _Watch:
 class _Saver:
     """Saves a run every so often, and when it is asked to stop; takes it up again where it was saved."""
 
-    def __init__(self, file: Path, model: nn.Module, watch: _Watch, how: Json, execution: Execution, stop: Stop) -> None:
+    def __init__(self, file: Path, model: Model, watch: _Watch, how: Json, execution: Execution, stop: Stop) -> None:
         self.history: Json = {}
         self._file, self._model, self._watch, self._how, self._stop = file, model, watch, how, stop
         self._every, self._saved_at = execution.checkpoint_seconds, time.monotonic()

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus.engine.setup import Stage, disputed
 from dissensus.labels.targets import ties
+from dissensus.models import Model
 from dissensus.store.encoding import encode
 from dissensus.store.ledger import Arrays
 from dissensus.store.spec import Json
@@ -50,7 +51,7 @@ def versions() -> Json:
 
 def concluded(
     stage: Stage,
-    model: nn.Module,
+    model: Model,
     weights: Mapping[str, Weights],
     curve: Curve,
     best_epoch: int | None,

@@ -7,14 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from dissensus import datasets, random
-from dissensus.datasets import cifar10
+from dissensus import datasets
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 from dissensus.labels.targets import Target, Teacher, teacher_target
-from dissensus.models import moments
+from dissensus.models import Model, load_model, new_model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Spec
 from dissensus.training import evaluate
@@ -89,16 +88,15 @@ class Stage:
         parts = {"train": self.train, "validation": self.validation, "evaluation": self.held_out}
         return [(part, rows) for part, rows in parts.items() if self.recipe.monitored and rows is not None]
 
-    def model(self) -> nn.Module:
+    def model(self) -> Model:
         """The network at its initial weights, a function of the seed alone."""
-        x = self.x(self.train)
-        mean, std = published_moments(self.data.name, x) or moments(x)
-        with random.seeded(self.seed, "init"):
-            model = self.recipe.model.build(tuple(x.shape[1:]), len(self.data.classes), mean, std)
-        prepare = getattr(model, "prepare", None)
-        if prepare is not None:
-            prepare(x)
-        return model
+        x, classes = self.x(self.train), len(self.data.classes)
+        return new_model(self.recipe.model, x, classes, seed=self.seed, moments=self.data.moments)
+
+    def trained(self, run_id: str, ledger: Ledger, checkpoint: str) -> Model:
+        """The network of this stage's own run, with the weights of a checkpoint."""
+        shape = tuple(self.x(self.train[:1]).shape[1:])
+        return load_model(self.recipe.model, shape, len(self.data.classes), ledger.weights(run_id, checkpoint))
 
 
 def resolved(spec: Spec, ledger: Ledger) -> Json:
@@ -142,21 +140,12 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
         )
 
 
-def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
+def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> Model:
     """A finished run's network, with the weights of a checkpoint."""
-    model = Stage.of(ledger.read(run_id).spec, ledger).model()
-    model.load_state_dict(ledger.weights(run_id, checkpoint))
-    return model.eval()
+    return Stage.of(ledger.read(run_id).spec, ledger).trained(run_id, ledger, checkpoint)
 
 
-def published_moments(name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The mean and std of each channel that every paper on these images uses, where there are such."""
-    if x.ndim != 4 or name not in ("cifar10", "cifar10h", "cifar10h_hard"):
-        return None
-    return torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
-
-
-def own_loss(model: nn.Module, x: Tensor, target: Target) -> float:
+def own_loss(model: Model, x: Tensor, target: Target) -> float:
     """Cross-entropy of the model to a target, the loss a run would itself minimise, without augmentation or mixing."""
     log_probs = evaluate.predict(model, x).log_probs
     return float(-(target.probs * log_probs).masked_fill(target.probs == 0, 0).sum(1).mean())

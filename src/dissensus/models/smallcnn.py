@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from dissensus.models.classifier import Classifier
+from dissensus.models.heads import LinearHead
 from dissensus.models.normalise import Normalise
 
 
@@ -33,4 +34,4 @@ class Smallcnn:
             nn.Linear(self.width * (height // 2) * (across // 2), self.hidden),
             nn.ReLU(),
         )
-        return Classifier(Normalise(shape, mean, std), body, nn.Linear(self.hidden, classes))
+        return Classifier(Normalise(shape, mean, std), body, LinearHead(self.hidden, classes))

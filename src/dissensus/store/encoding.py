@@ -43,9 +43,9 @@ def decode(document: Any, members: Mapping[str, type]) -> Any:
 
 
 def name_of(member: type) -> str:
-    """The spec name of a dataclass: ClassMean is `class_mean`, AdamW is `adamw`, ResNet18 is `resnet18`."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", member.__name__.replace("ResNet", "Resnet"))
-    return words.lower()
+    """The spec name of a dataclass: ClassMean is `class_mean`, AdamW is `adamw`; or its own `spec_name`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", member.__name__).lower()
+    return str(vars(member).get("spec_name", words))
 
 
 def table(*members: type) -> dict[str, type]:

@@ -23,6 +23,7 @@ from dissensus.datasets.data import to_float
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Labels
 from dissensus.labels.mixing import Mixing, Unmixed
+from dissensus.models import Model
 from dissensus.training.augmentation import Augment, NoAugment
 from dissensus.training.distributed import ALONE, Group, Loss
 from dissensus.training.optimisers import EarlyStopping, Ema, OptimiserRule, Plateau, Schedule
@@ -76,7 +77,7 @@ Pause = Callable[[Callable[[], State]], None]
 
 
 def fit(
-    model: nn.Module,
+    model: Model,
     x: Tensor,
     labels: Labels,
     settings: Settings,
@@ -96,7 +97,7 @@ def fit(
     observed, and at the end.
     """
     state = state or State()
-    loss: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
+    loss: Loss = torch.compile(model.loss) if compiled else model.loss
     loss_of = group.joined(model, loss)
     optimiser = settings.optimiser.build(model.parameters())
     if state.optimiser is not None:
@@ -127,7 +128,7 @@ def fit(
 
 
 def _epoch(
-    model: nn.Module,
+    model: Model,
     loss_of: Loss,
     optimiser: Optimizer,
     data: tuple[Tensor, Tensor],
@@ -140,9 +141,8 @@ def _epoch(
 ) -> float:
     """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
     model.train()
-    start_epoch, after_step = getattr(model, "start_epoch", None), getattr(model, "after_step", None)
-    if start_epoch is not None and state.step == 0:
-        start_epoch()
+    if state.step == 0:
+        model.start_epoch()
     x, labels = data
     epoch, device = state.epoch, x.device
     order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
@@ -173,8 +173,7 @@ def _epoch(
             optimiser.zero_grad(set_to_none=True)
             (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-            if after_step is not None:
-                after_step(inputs, target)
+            model.after_step(inputs, target)
             if settings.averaging is not None:
                 rate = settings.averaging.rate(epoch * len(batches) + step + 1, len(batches))
                 state.average = _moved(state.average, model, rate)

@@ -12,7 +12,7 @@ from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery, Soft
 from dissensus.labels.mixing import MIXINGS, Mixing, Unmixed
 from dissensus.labels.targets import TARGETS, Empirical, TargetRule, Teacher
-from dissensus.models import MODELS, Model
+from dissensus.models import ARCHITECTURES, Architecture
 from dissensus.store.encoding import decode, encode, table
 from dissensus.store.spec import Json, Spec
 from dissensus.training.augmentation import Augment, CropFlip, Cutout, InTurn, NoAugment
@@ -69,7 +69,7 @@ class Recipe:
     `keep` is all, or curve: of the many runs of a grid only the curve is wanted, and no scores, predictions or weights.
     """
 
-    model: Model
+    model: Architecture
     data: str = "digits"
     options: tuple[tuple[str, str | int | float | bool], ...] = ()
     votes: Resampled | None = None
@@ -145,7 +145,7 @@ class Recipe:
 AUGMENTS = table(NoAugment, CropFlip, Cutout, Distort, InTurn)
 
 AXES: Mapping[str, Mapping[str, type]] = {
-    "model": MODELS,
+    "model": ARCHITECTURES,
     "votes": table(Resampled),
     "split": SPLITS,
     "validation": SPLITS,

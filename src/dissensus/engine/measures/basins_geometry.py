@@ -13,6 +13,7 @@ from dissensus import metrics
 from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.engine.measures.finished_run import Subject, at_most, features_of, held_out_in_both, in_all, placed
 from dissensus.engine.measures.measure import Analysis, LongAnalysis, Outcome, Tell, finite, series
+from dissensus.models import Model
 from dissensus.probes import geometry
 from dissensus.probes.geometry import EIGENVALUES, TRACES, Estimate, Hessian
 from dissensus.store.ledger import Ledger
@@ -135,6 +136,7 @@ def _barrier(spec: Spec, ledger: Ledger) -> Outcome:
     x, people = one.x(rows), one.stage.data.people[rows]
 
     def loss(model: nn.Module) -> float:
+        assert isinstance(model, Model)
         return float(metrics.soft_nll(evaluate.predict(model, x).log_probs, people).mean())
 
     scores: Json = {}

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus import random
 from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
+from dissensus.models import Model
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Arrays, Ledger
 from dissensus.store.spec import Run
@@ -23,16 +24,14 @@ class Subject:
 
     stage: Stage
     checkpoint: str
-    model: nn.Module
+    model: Model
 
     @classmethod
     def of(cls, run_id: str, ledger: Ledger, checkpoint: str) -> Subject:
         """From the run's record and weights, on the CPU, or on a GPU where there is one."""
         run = ledger.read(run_id)
         stage, name = Stage.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
-        model = stage.model()
-        model.load_state_dict(ledger.weights(run_id, name))
-        return cls(stage, name, placed(model, stage))
+        return cls(stage, name, placed(stage.trained(run_id, ledger, name), stage))
 
     @property
     def seed(self) -> int:
@@ -52,7 +51,7 @@ class Subject:
         return features_of(self.predict(rows))
 
 
-def placed(model: nn.Module, stage: Stage) -> nn.Module:
+def placed(model: Model, stage: Stage) -> Model:
     """In eval mode, where and how it is fastest: on a GPU if there is one; channels-last for images, as in training."""
     if stage.data.x is not None and stage.data.x.ndim == 4:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
