@@ -22,7 +22,8 @@ from dissensus.models import ResNet20, new_model
 from dissensus.probes import geometry
 from dissensus.probes.geometry import Hessian
 from dissensus.training import loop as train
-from dissensus.training.optimisers import Cosine, Sgd
+from dissensus.training.optimisers import Sgd
+from dissensus.training.schedules import Cosine
 from timing import best_of
 
 ITEMS, MICRO_BATCH, PROBES_TIMED = 200, 50, 24

@@ -15,7 +15,8 @@ from dissensus.labels.delivery import Sampled, Soft
 from dissensus.labels.targets import Empirical
 from dissensus.models import Mlp, Smallcnn, new_model
 from dissensus.training import loop as train
-from dissensus.training.optimisers import Cosine, Sgd
+from dissensus.training.optimisers import Sgd
+from dissensus.training.schedules import Cosine
 from timing import best_of
 
 EPOCHS, BATCH, LR, ROUNDS = 5, 64, 0.05, 7

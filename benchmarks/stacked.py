@@ -40,7 +40,8 @@ from dissensus import datasets, random
 from dissensus.errors import InputError
 from dissensus.models import Mlp, new_model
 from dissensus.training import stacked
-from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau
+from dissensus.training.optimisers import Adam
+from dissensus.training.schedules import Constant, EarlyStopping, Plateau
 from dissensus.training.stacked import Member
 from timing import best_of
 
@@ -130,7 +131,7 @@ def by_hand(ready, member, *, loader, keyed=False):
         with torch.no_grad():
             total = sum(cross_entropy(model(inputs), labels).item() * len(inputs) for inputs, labels in judged)
         losses.append(total / len(validation))
-        if isinstance(member.schedule, Plateau):
+        if member.schedule.watches:
             plateau.step(losses[-1])
         if member.stopping is not None and member.stopping.stops(losses):
             break

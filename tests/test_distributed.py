@@ -22,8 +22,9 @@ from dissensus.training import evaluate
 from dissensus.training import loop as train
 from dissensus.training.augmentation import CropFlip
 from dissensus.training.distributed import ALONE, Group
-from dissensus.training.optimisers import Constant, Sgd
+from dissensus.training.optimisers import Sgd
 from dissensus.training.recipe import Recipe
+from dissensus.training.schedules import Constant
 
 DATA = datasets.load("digits")
 PLAIN = train.Settings(Sgd(lr=0.1, weight_decay=0.0), Constant(), epochs=1, batch=61)

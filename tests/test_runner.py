@@ -20,8 +20,9 @@ from dissensus.labels.targets import Majority, Teacher
 from dissensus.models import Linear, Mlp, Smallcnn, moments
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
-from dissensus.training.optimisers import AdamW, EarlyStopping
+from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
+from dissensus.training.schedules import EarlyStopping
 from dissensus.training.splits import Holdout
 from finished import write_cifar10h
 

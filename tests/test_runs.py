@@ -18,8 +18,9 @@ from dissensus.store.encoding import decode, encode, name_of
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Run, Spec, canonical
 from dissensus.training.augmentation import CropFlip
-from dissensus.training.optimisers import AdamW, EarlyStopping, Multistep, Plateau
+from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Best, Recipe, Resampled
+from dissensus.training.schedules import EarlyStopping, Multistep, Plateau
 from dissensus.training.splits import Folds, Holdout
 
 RECIPES = [

@@ -14,8 +14,10 @@ from dissensus.labels.mixing import Cutmix, Mixup
 from dissensus.labels.targets import Empirical
 from dissensus.models import Mlp, Model, Smallcnn, Speedy, new_model
 from dissensus.training.augmentation import CropFlip
+from dissensus.training.averaging import Ema
 from dissensus.training.loop import Settings, fit
-from dissensus.training.optimisers import Adam, AdamW, Constant, Cosine, EarlyStopping, Ema, Linear, Plateau, Sgd
+from dissensus.training.optimisers import Adam, AdamW, Sgd
+from dissensus.training.schedules import Constant, Cosine, EarlyStopping, LinearDecay, Plateau
 
 DATA = crowd(items=60, classes=4)
 IMAGES = crowd(items=60, classes=4, images=True)
@@ -71,7 +73,7 @@ def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
         Settings(Sgd(lr=0.05), Cosine(), epochs=5, batch=16),
         Settings(Adam(), Cosine(warmup=1), epochs=5, batch=16, mixing=Mixup()),
         Settings(AdamW(), Constant(), epochs=5, batch=16, mixing=Cutmix(), augment=CropFlip(padding=1)),
-        Settings(Sgd(lr=0.05, nesterov=True), Linear(warmup=1), epochs=5, batch=16, averaging=Ema(0.5)),
+        Settings(Sgd(lr=0.05, nesterov=True), LinearDecay(warmup=1), epochs=5, batch=16, averaging=Ema(0.5)),
     ],
     ids=["sgd", "adam mixup", "adamw cutmix crop", "nesterov averaged"],
 )

@@ -23,7 +23,8 @@ from dissensus.models import Architecture, Linear, Mlp, load_model, new_model
 from dissensus.models.predictions import Predictions
 from dissensus.training import evaluate
 from dissensus.training import loop as train
-from dissensus.training.optimisers import AdamW, Cosine
+from dissensus.training.optimisers import AdamW
+from dissensus.training.schedules import Cosine
 from dissensus.votes.votes import Votes, row_names
 
 HEADS = ("linear", "mlp")

@@ -13,8 +13,9 @@ from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
 from dissensus.models import Smallcnn
-from dissensus.training.optimisers import AdamW, Cosine
+from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Recipe, Resampled
+from dissensus.training.schedules import Cosine
 
 SOFT = Recipe(
     model=Smallcnn(),

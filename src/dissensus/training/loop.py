@@ -25,8 +25,10 @@ from dissensus.labels.delivery import Labels
 from dissensus.labels.mixing import Mixing, Unmixed
 from dissensus.models import Model
 from dissensus.training.augmentation import Augment, NoAugment
+from dissensus.training.averaging import Average, Ema, install, installed, moved
 from dissensus.training.distributed import ALONE, Group, Loss
-from dissensus.training.optimisers import EarlyStopping, Ema, OptimiserRule, Plateau, Schedule
+from dissensus.training.optimisers import OptimiserRule
+from dissensus.training.schedules import EarlyStopping, Schedule
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -61,7 +63,7 @@ class Settings:
 class State:
     """What the next step depends on, beside the weights.
 
-    `total` is the loss summed over the epoch's items so far, `average` the averaged weights and statistics by name.
+    `total` is the loss summed over the epoch's items so far, `average` the averaged weights.
     """
 
     epoch: int = 0
@@ -69,7 +71,7 @@ class State:
     total: Tensor | None = None
     watched: list[float] = field(default_factory=list)
     optimiser: dict[str, Any] | None = None
-    average: dict[str, Tensor] | None = None
+    average: Average | None = None
 
 
 Pause = Callable[[Callable[[], State]], None]
@@ -113,8 +115,8 @@ def fit(
     while state.epoch < settings.epochs and not _stopped(settings, state):
         data = x, labels(state.epoch).to(x.device)
         mean = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot), group)
-        group.agree(model)
-        with _averaged(model, state.average, group):
+        with installed(state.average, model):
+            group.agree(model)
             watched = observe(state.epoch, mean)
         if watched is not None:
             state.watched.append(watched)
@@ -122,7 +124,7 @@ def fit(
         pause(snapshot)
     state.optimiser = optimiser.state_dict()
     if state.average is not None:
-        model.load_state_dict(state.average)
+        install(state.average, model)
         group.agree(model)
     return state
 
@@ -148,16 +150,15 @@ def _epoch(
     order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
     batches = torch.split(order, settings.batch)
     augments, mixes = settings.augment != NoAugment(), settings.mixing != Unmixed()
-    plateau = settings.schedule.after(state.watched) if isinstance(settings.schedule, Plateau) else 1.0
     cast: AbstractContextManager[object] = nullcontext()
     if settings.precision != "float32":
         cast = torch.autocast(device.type, PRECISIONS[settings.precision])
     total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
     with _dropout_streams(model, seed, epoch, group.rank) as start_step:
         for step in range(state.step, len(batches)):
-            lr = settings.optimiser.lr * plateau * settings.schedule.factor(epoch + step / len(batches), settings.epochs)
+            factor = settings.schedule.factor(epoch + step / len(batches), settings.epochs, state.watched)
             for parameters in optimiser.param_groups:
-                parameters["lr"] = lr
+                parameters["lr"] = settings.optimiser.lr * factor
             rows = batches[step]
             inputs, target = x[rows], labels[rows]
             if augments:  # while they are bytes: a quarter of the memory to move
@@ -176,38 +177,11 @@ def _epoch(
             model.after_step(inputs, target)
             if settings.averaging is not None:
                 rate = settings.averaging.rate(epoch * len(batches) + step + 1, len(batches))
-                state.average = _moved(state.average, model, rate)
+                state.average = moved(state.average, model, rate)
             total += loss.detach() * (len(rows) * weight / group.world)
             state.step, state.total = step + 1, total
             after_each()
     return float(group.total(total.clone())) / len(x)
-
-
-def _moved(average: dict[str, Tensor] | None, model: nn.Module, rate: float) -> dict[str, Tensor]:
-    """The average, moved in place towards the present weights and statistics; the first is a copy of them."""
-    present = model.state_dict()
-    if average is None:
-        return {name: value.clone() for name, value in present.items()}
-    real = [name for name, value in present.items() if value.is_floating_point()]
-    torch._foreach_lerp_([average[name] for name in real], [present[name] for name in real], rate)
-    for name in present.keys() - set(real):  # batch norm's count of batches
-        average[name].copy_(present[name])
-    return average
-
-
-@contextmanager
-def _averaged(model: nn.Module, average: dict[str, Tensor] | None, group: Group) -> Iterator[None]:
-    """The model has the averaged weights inside the block, and its own ones afterwards."""
-    if average is None:
-        yield
-        return
-    own = {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(average)
-    group.agree(model)
-    try:
-        yield
-    finally:
-        model.load_state_dict(own)
 
 
 @contextmanager

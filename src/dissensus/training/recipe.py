@@ -16,21 +16,11 @@ from dissensus.models import ARCHITECTURES, Architecture
 from dissensus.store.encoding import decode, encode, table
 from dissensus.store.spec import Json, Spec
 from dissensus.training.augmentation import Augment, CropFlip, Cutout, InTurn, NoAugment
+from dissensus.training.averaging import AVERAGES, Ema
 from dissensus.training.distortions import Distort
 from dissensus.training.loop import Settings
-from dissensus.training.optimisers import (
-    AVERAGES,
-    OPTIMISERS,
-    SCHEDULES,
-    STOPPINGS,
-    Cosine,
-    EarlyStopping,
-    Ema,
-    OptimiserRule,
-    Plateau,
-    Schedule,
-    Sgd,
-)
+from dissensus.training.optimisers import OPTIMISERS, OptimiserRule, Sgd
+from dissensus.training.schedules import SCHEDULES, STOPPINGS, Cosine, EarlyStopping, Schedule
 from dissensus.training.splits import SPLITS, Folds, Holdout
 
 
@@ -92,7 +82,7 @@ class Recipe:
     chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
-        watches = isinstance(self.schedule, Plateau) or self.stopping or (self.best and self.best.on == "validation")
+        watches = self.schedule.watches or self.stopping or (self.best and self.best.on == "validation")
         if watches and self.validation is None:
             raise InputError(
                 "plateau, early stopping and the best validation epoch need a validation part",

@@ -11,8 +11,9 @@ from dissensus.experiments.description import Analysis, Node, Panel, Training, T
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority
 from dissensus.models import Mlp
-from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau, Schedule
+from dissensus.training.optimisers import Adam
 from dissensus.training.recipe import Best, Recipe
+from dissensus.training.schedules import Constant, EarlyStopping, Plateau, Schedule
 from dissensus.training.splits import Holdout
 
 SETS = {

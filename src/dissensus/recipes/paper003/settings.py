@@ -14,8 +14,9 @@ from dissensus.models import ResNet18, Speedy
 from dissensus.recipes import printed as numbers
 from dissensus.recipes.speedy_settings import LAPTOP
 from dissensus.training.augmentation import CropFlip
-from dissensus.training.optimisers import Cosine, Linear, Sgd
+from dissensus.training.optimisers import Sgd
 from dissensus.training.recipe import Best, Recipe, Resampled
+from dissensus.training.schedules import Cosine, LinearDecay
 
 Seeds = tuple[int, ...]
 Options = tuple[tuple[str, Any], ...]
@@ -39,7 +40,7 @@ SMOKE = replace(
     model=Speedy(widths=(8, 8)),
     options=(("items", 400),),
     optimiser=Sgd(lr=0.1),
-    schedule=Linear(),
+    schedule=LinearDecay(),
     epochs=2,
     batch=64,
 )

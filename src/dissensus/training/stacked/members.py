@@ -11,7 +11,8 @@ from torch import Tensor
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Labels
 from dissensus.models import Mlp
-from dissensus.training.optimisers import Adam, AdamW, Constant, EarlyStopping, OptimiserRule, Plateau, Schedule, Sgd
+from dissensus.training.optimisers import Adam, AdamW, OptimiserRule, Sgd
+from dissensus.training.schedules import Constant, EarlyStopping, Schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,8 @@ def _problem(member: Member, items: int, classes: int) -> str | None:
         return f"{len(member.train_rows)} training items are fewer than a batch of {member.batch}"
     if not isinstance(member.optimiser, (Adam, AdamW, Sgd)):
         return f"a stack takes adam, adamw and sgd, not {member.optimiser}"
-    if not isinstance(member.schedule, (Constant, Plateau)):
-        return f"a stack takes a constant or plateau schedule, not {member.schedule}: train it with the plain loop"
+    if not member.schedule.set_per_epoch:
+        return f"a stack takes a schedule that is set per epoch (constant, plateau), not {member.schedule}"
     problem = _label_problem(member.labels(0), len(member.train_rows), classes)
     if problem:
         return problem
