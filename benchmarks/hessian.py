@@ -44,7 +44,7 @@ def trained():
     rows = torch.arange(1000)
     model = new_model(ResNet20(), data.x[rows], 10, seed=0)
     settings = train.Settings(Sgd(0.1), Cosine(), epochs=2, batch=50)
-    labels = Soft().labels(Empirical().target(data, rows), 0)
+    labels = Soft().labels(Empirical().target(data, rows, seed=0), 0)
     train.fit(model, data.x[rows], labels, settings, classes=10, seed=0, observe=lambda _epoch, _loss: None)
     held_out = torch.arange(1000, 1000 + ITEMS)
     return model.eval(), data.x[held_out], data.people[held_out].float()

@@ -36,7 +36,7 @@ def stepped(group, items):
     rows = torch.arange(items)
     model = new_model(Smallcnn(width=4, hidden=8), DATA.x, 10, seed=0).double()
     x = DATA.x[rows].double() / 255
-    labels = Sampled().labels(Empirical().target(DATA, rows), 0)
+    labels = Sampled().labels(Empirical().target(DATA, rows, seed=0), 0)
     losses = []
     train.fit(
         model, x, labels, SETTINGS, classes=10, seed=0, observe=lambda epoch, loss: losses.append(loss), group=group

@@ -16,7 +16,7 @@ from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
 from dissensus.experiments.description import in_order
 from dissensus.labels.delivery import Multipass, Sampled
-from dissensus.labels.targets import Majority, Teacher
+from dissensus.labels.targets import Majority, Shuffled, Teacher
 from dissensus.models import Linear, Mlp, Smallcnn, moments
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
@@ -129,6 +129,14 @@ def test_a_student_learns_from_its_teachers(ledger):
     assert spec.needs == tuple(sorted(teachers))
     run = execute(spec, ledger)
     assert run.scores["last"]["raw"]["accuracy"] > 0.8
+
+
+def test_a_shuffled_teacher_waits_for_its_teachers_and_teaches_nothing(ledger):
+    teacher = execute(replace(SMALL, epochs=10).spec(DATA, 5), ledger).id
+    spec = replace(SMALL, target=Shuffled(Teacher((teacher,))), epochs=10).spec(DATA, 7)
+    assert spec.inputs == {"teacher": (teacher,)}
+    assert Recipe.of(spec.settings).spec(DATA, 7) == spec
+    assert execute(spec, ledger).scores["last"]["raw"]["accuracy"] < 0.5
 
 
 def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger):

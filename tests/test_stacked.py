@@ -43,13 +43,13 @@ def rows_of(seed):
 
 def member(seed=0, rule=Empirical(), delivery=Soft(), dtype=torch.float64, **more):  # noqa: B008 - frozen
     train_rows, validation_rows = rows_of(seed)
-    said = delivery.labels(rule.target(DATA, train_rows), seed)
+    said = delivery.labels(rule.target(DATA, train_rows, seed=0), seed)
 
     def labels(epoch):
         return said(epoch).to(dtype) if said(epoch).is_floating_point() else said(epoch)
 
     more = {"optimiser": Adam(0.02), "epochs": 3, "batch": 8, **more}
-    return Member(seed, train_rows, validation_rows, labels, rule.target(DATA, validation_rows).probs, **more)
+    return Member(seed, train_rows, validation_rows, labels, rule.target(DATA, validation_rows, seed=0).probs, **more)
 
 
 def cross_entropy(model, x, target):
@@ -187,7 +187,7 @@ def test_weights_load_into_the_model_and_say_what_the_curve_says():
 def test_monitors_score_as_the_metrics_do_and_change_nothing():
     plain, rows = member(rule=Majority()), torch.arange(70, 90)
     people, labels = DATA.people[rows], DATA.labels[rows]
-    target = Majority().target(DATA, rows).probs
+    target = Majority().target(DATA, rows, seed=0).probs
     watched = replace(plain, monitors={"test": Monitor(rows, target, people, labels)})
     (without,), (trained,) = fit([plain]), fit([watched])
     assert trained.curve == without.curve

@@ -33,7 +33,7 @@ SMALL, SOFT = Mlp(hidden=(16,)), Soft()
 def trained(data=DATA, rule=SMALL, delivery=SOFT, seed=0, settings=None, model=None, observe=None, **more):
     settings = settings or Settings(Sgd(lr=0.05), Cosine(), epochs=4, batch=16)
     model = model or model_for(data, rule, seed)
-    labels = delivery.labels(Empirical().target(data, torch.arange(len(data))), seed)
+    labels = delivery.labels(Empirical().target(data, torch.arange(len(data)), seed=0), seed)
     losses = []
     observe = observe or (lambda epoch, loss: losses.append(loss))
     state = fit(model, data.x, labels, settings, classes=4, seed=seed, observe=observe, **more)
@@ -49,7 +49,7 @@ def test_the_loop_takes_the_steps_that_a_plain_loop_takes():
     plain = copy.deepcopy(model)
     trained(rule=None, model=model, delivery=Sampled())
     optimiser = torch.optim.SGD(plain.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
-    labels = Sampled().labels(Empirical().target(DATA, torch.arange(60)), 0)
+    labels = Sampled().labels(Empirical().target(DATA, torch.arange(60), seed=0), 0)
     for epoch in range(4):
         order = torch.randperm(60, generator=random.generator(0, "order", epoch))
         for step, rows in enumerate(order.split(16)):
@@ -63,7 +63,7 @@ def test_the_loop_takes_the_steps_that_a_plain_loop_takes():
 def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
     settings = Settings(Sgd(lr=0.0, weight_decay=0.0), Constant(), epochs=1, batch=25)
     model, losses, _ = trained(rule=Mlp(hidden=(16,), dropout=0.0), settings=settings)
-    people = Empirical().target(DATA, torch.arange(60)).probs.float()
+    people = Empirical().target(DATA, torch.arange(60), seed=0).probs.float()
     assert math.isclose(losses[0], cross_entropy(model(DATA.x), people).item(), rel_tol=1e-5)
 
 

@@ -88,7 +88,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         data = as_data(X, votes, gold)
         assert data.x is not None
         rows = torch.arange(len(data))
-        target = _member(self.target, TARGETS, "target").target(data, rows)
+        target = _member(self.target, TARGETS, "target").target(data, rows, seed=self.random_state)
         labels = _member(self.delivery, DELIVERIES, "delivery").labels(target, self.random_state)
         device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         model = new_model(self._architecture(), data.x, len(data.classes), seed=self.random_state).to(device)

@@ -12,7 +12,7 @@ from torch import Tensor
 from dissensus import datasets
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.labels.targets import Target, Teacher, teacher_target
+from dissensus.labels.targets import Target
 from dissensus.models import Model, load_model, new_model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Spec
@@ -74,10 +74,8 @@ class Stage:
     def target(self, rows: Tensor, ledger: Ledger) -> Target:
         """What these rows stand for; a teacher is asked anew, from its weights in the ledger."""
         rule = self.recipe.target
-        if not isinstance(rule, Teacher):
-            return rule.target(self.seen(), rows)
-        said = [evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.runs]
-        return teacher_target(said, rows, rule.temperature)
+        teachers = {run: evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.needed_runs}
+        return rule.target(self.seen(), rows, seed=self.seed, teachers=teachers)
 
     def judged_by(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """What people said of these rows [n, K], and the labels that count as right [n]."""

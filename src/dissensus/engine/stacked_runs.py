@@ -34,7 +34,7 @@ def alike(spec: Spec) -> Hashable | None:
     plain = settings["mixing"]["name"] == "unmixed" and settings["precision"] == "float32"
     watched = settings["validation"] is not None and (settings["best"] or {}).get("on") != "evaluation"
     constant = settings["schedule"]["name"] in ("constant", "plateau") and settings["averaging"] is None
-    if not (plain and watched and constant) or settings["target"]["name"] == "teacher":
+    if not (plain and watched and constant):
         return None
     return canonical([settings["data"], settings["model"]])
 

@@ -11,7 +11,7 @@ from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery, Soft
 from dissensus.labels.mixing import MIXINGS, Mixing, Unmixed
-from dissensus.labels.targets import TARGETS, Empirical, TargetRule, Teacher
+from dissensus.labels.targets import TARGETS, Empirical, TargetRule
 from dissensus.models import ARCHITECTURES, Architecture
 from dissensus.store.encoding import decode, encode, table
 from dissensus.store.spec import Json, Spec
@@ -109,7 +109,7 @@ class Recipe:
         settings = {field.name: encode(getattr(self, field.name)) for field in dataclasses.fields(self)}
         settings["data"] = {"name": self.data, "options": dict(self.options), "digest": data.digest}
         del settings["options"]
-        inputs = {"teacher": self.target.runs} if isinstance(self.target, Teacher) else {}
+        inputs = {"teacher": self.target.needed_runs} if self.target.needed_runs else {}
         if self.chosen is not None:
             inputs["chosen"] = (self.chosen.by,)
         return Spec("train", {**settings, "seed": seed}, inputs)
