@@ -17,6 +17,7 @@ from dissensus.engine.scheduler import ATTEMPTS, Agenda
 from dissensus.engine.stacked_runs import alike
 from dissensus.engine.worker import compute
 from dissensus.labels.delivery import Sampled, Soft
+from dissensus.labels.targets import Teacher
 from dissensus.models import Mlp
 from dissensus.store import locks as claims
 from dissensus.store.atomic_files import DiskFullError
@@ -115,6 +116,18 @@ def test_runs_computed_together_have_their_own_events_and_the_numbers_of_runs_al
         compute(lives.alone(spec), alone, ONE_THREAD, lambda event: None)
         one, other = (store.arrays(spec.id, "predictions")["logits"] for store in (ledger, alone))
         assert np.allclose(one, other, atol=1e-4)
+
+
+def test_students_of_one_teacher_are_stacked_once_it_is_finished(specs, tmp_path):
+    teacher, data = specs[0], datasets.load("digits", features="toy")
+    students = [replace(HEAD, target=Teacher((teacher.id,))).spec(data, seed) for seed in (1, 2)]
+    ledger, alone = Ledger(tmp_path / "together"), Ledger(tmp_path / "alone")
+    assert not local.run_all([teacher, *students], ledger, execution=ONE_THREAD).failed
+    assert [ledger.read(spec.id).provenance.get("stacked") for spec in (teacher, *students)] == [None, 2, 2]
+    for spec in (teacher, students[0]):
+        compute(lives.alone(spec), alone, ONE_THREAD, lambda event: None)
+    one, other = (store.arrays(students[0].id, "predictions")["logits"] for store in (ledger, alone))
+    assert np.allclose(one, other, atol=1e-4)
 
 
 def test_what_was_finished_before_does_not_move_a_bit_of_the_rest(specs, tmp_path):

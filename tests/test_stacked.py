@@ -16,7 +16,7 @@ from dissensus.models.predictions import Predictions
 from dissensus.training import loop as train
 from dissensus.training import stacked
 from dissensus.training.optimisers import Adam, AdamW, Sgd
-from dissensus.training.schedules import Constant, Cosine, EarlyStopping, Plateau
+from dissensus.training.schedules import Constant, Cosine, EarlyStopping, Multistep, Plateau
 from dissensus.training.stacked import Member, Monitor
 from dissensus.training.stacked import grouping as plan
 from dissensus.training.stacked import stack as training
@@ -132,6 +132,11 @@ def test_plateaus_stops_and_the_best_epoch_are_the_members_own():
     assert any(one.best_epoch < one.epochs - 1 for one in trained)
     rates = [JUMPY.factor(one.epochs, 8, one.curve["validation_loss"]) for one in trained[1::2]]
     assert min(rates) < 1, "and a plateau that is reached"
+
+
+def test_any_schedule_that_is_set_per_epoch_is_followed():
+    members = [member(schedule=Multistep((1, 3), gamma=0.5), epochs=epochs) for epochs in (2, 5)]
+    assert_as_alone(members)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
