@@ -14,16 +14,17 @@ from curvlinops.trace.hutchinson import hutchinson_trace
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import nn
 
-from dissensus import datasets, random
+from dissensus import datasets
 from dissensus.datasets.data import to_float
 from dissensus.labels.delivery import Soft
 from dissensus.labels.targets import Empirical
-from dissensus.models import ResNet20, moments
+from dissensus.models import ResNet20, new_model
 from dissensus.probes.hessian import HessianOperator
 from dissensus.probes.hutch_plus_plus import hutch_plus_plus
 from dissensus.probes.lanczos import lanczos
 from dissensus.training import loop as train
-from dissensus.training.optimisers import Cosine, Sgd
+from dissensus.training.optimisers import Sgd
+from dissensus.training.schedules import Cosine
 from timing import best_of
 
 ITEMS, MICRO_BATCH, PROBES_TIMED = 200, 50, 24
@@ -42,10 +43,9 @@ def trained():
     """Two epochs on the digits: outliers in the spectrum, as a trained network has."""
     data = datasets.load("digits")
     rows = torch.arange(1000)
-    with random.seeded(0, "init"):
-        model = ResNet20().build((1, 8, 8), 10, *moments(data.x[rows]))
+    model = new_model(ResNet20(), data.x[rows], 10, seed=0)
     settings = train.Settings(Sgd(0.1), Cosine(), epochs=2, batch=50)
-    labels = Soft().labels(Empirical().target(data, rows), 0)
+    labels = Soft().labels(Empirical().target(data, rows, seed=0), 0)
     train.fit(model, data.x[rows], labels, settings, classes=10, seed=0, observe=lambda _epoch, _loss: None)
     held_out = torch.arange(1000, 1000 + ITEMS)
     return model.eval(), data.x[held_out], data.people[held_out].float()
@@ -58,8 +58,7 @@ def theirs(model, x, target):
 
 
 def one_product():
-    with random.seeded(0, "init"):
-        model = ResNet20().build((3, 32, 32), 10, torch.zeros(3), torch.ones(3)).eval()
+    model = new_model(ResNet20(), torch.zeros(1, 3, 32, 32), 10, seed=0).eval()
     generator = torch.Generator().manual_seed(0)
     x, target = torch.rand(50, 3, 32, 32, generator=generator), torch.softmax(torch.randn(50, 10, generator=generator), 1)
     our, their = HessianOperator(model, x, target), theirs(model, x, target)

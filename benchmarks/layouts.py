@@ -10,8 +10,7 @@ import time
 
 import torch
 
-from dissensus import random
-from dissensus.models import ResNet18, ResNet20, Smallcnn
+from dissensus.models import ResNet18, ResNet20, Smallcnn, new_model
 from dissensus.models.flops import training_flops
 from timing import best_of
 
@@ -25,8 +24,7 @@ CASES = {  # rule, image, batch, steps timed together
 def main():
     torch.set_num_threads(2)
     for name, (rule, shape, batch, steps) in CASES.items():
-        with random.seeded(0, "init"):
-            start = rule.build(shape, 10, torch.zeros(shape[0]), torch.ones(shape[0]))
+        start = new_model(rule, torch.zeros(1, *shape), 10, seed=0)
         print(f"{name}: {compare(start, shape, batch, steps)}", flush=True)
 
 

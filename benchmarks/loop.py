@@ -13,9 +13,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from dissensus import datasets, random
 from dissensus.labels.delivery import Sampled, Soft
 from dissensus.labels.targets import Empirical
-from dissensus.models import Mlp, Smallcnn, moments
+from dissensus.models import Mlp, Smallcnn, new_model
 from dissensus.training import loop as train
-from dissensus.training.optimisers import Cosine, Sgd
+from dissensus.training.optimisers import Sgd
+from dissensus.training.schedules import Cosine
 from timing import best_of
 
 EPOCHS, BATCH, LR, ROUNDS = 5, 64, 0.05, 7
@@ -30,12 +31,11 @@ def main():
         ("smallcnn, sampled labels", data.x, Smallcnn(), Sampled()),
         ("mlp on features, soft labels", features, Mlp(dropout=0.0), Soft()),
     ]:
-        compare(name, x, rule, delivery, Empirical().target(data, torch.arange(len(data))))
+        compare(name, x, rule, delivery, Empirical().target(data, torch.arange(len(data)), seed=0))
 
 
 def compare(name, x, rule, delivery, target):
-    with random.seeded(0, "init"):
-        start = rule.build(tuple(x.shape[1:]), 10, *moments(x))
+    start = new_model(rule, x, 10, seed=0)
     labels = delivery.labels(target, 0)
     scale = 255 if x.dtype == torch.uint8 else 1
 

@@ -38,9 +38,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from dissensus import datasets, random
 from dissensus.errors import InputError
-from dissensus.models import Mlp, moments
+from dissensus.models import Mlp, new_model
 from dissensus.training import stacked
-from dissensus.training.optimisers import Adam, Constant, EarlyStopping, Plateau
+from dissensus.training.optimisers import Adam
+from dissensus.training.schedules import Constant, EarlyStopping, Plateau
 from dissensus.training.stacked import Member
 from timing import best_of
 
@@ -93,10 +94,8 @@ def grid(people, batches=BATCHES, epochs=EPOCHS, stopping=None, train=TRAIN, val
 
 def prepared(x, member):
     """What a person has before the grid: normalised features and a module, here with our initial weights."""
-    mean, std = moments(x[member.train_rows])
-    with random.seeded(member.seed, "init"):
-        model = HEAD.build((x.shape[1],), CLASSES, mean, std)
-    inputs = (x - mean) / std
+    model = new_model(HEAD, x[member.train_rows], CLASSES, seed=member.seed)
+    inputs = model.normalise(x)
     return inputs[member.train_rows], inputs[member.validation_rows], nn.Sequential(model.body, model.head)
 
 
@@ -132,7 +131,7 @@ def by_hand(ready, member, *, loader, keyed=False):
         with torch.no_grad():
             total = sum(cross_entropy(model(inputs), labels).item() * len(inputs) for inputs, labels in judged)
         losses.append(total / len(validation))
-        if isinstance(member.schedule, Plateau):
+        if member.schedule.watches:
             plateau.step(losses[-1])
         if member.stopping is not None and member.stopping.stops(losses):
             break
@@ -258,6 +257,7 @@ def seconds(run):
 def growth(rounds):
     """Ratios by members and width, printed, drawn, and written into the page."""
     from dissensus.report.drawing import lines
+
     from dissensus.report.svg import Style, standalone
 
     counts, widths, contenders = (1, 2, 4, 8, 16, 36), (384, 1024, 3072), ("bare", "loader")

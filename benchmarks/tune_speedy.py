@@ -26,7 +26,8 @@ from dissensus.labels.targets import Majority
 from dissensus.recipes.speedy_settings import AUGMENT, LAPTOP, QUALITY
 from dissensus.store.ledger import Ledger
 from dissensus.training.augmentation import CropFlip, Cutout, InTurn
-from dissensus.training.optimisers import Ema, Sgd
+from dissensus.training.averaging import Ema
+from dissensus.training.optimisers import Sgd
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "003"
 LOG, PAGE = RESULTS / "tuning.jsonl", RESULTS / "tuning.md"

@@ -25,7 +25,7 @@ from dissensus.report.judged_claims import HOW_TO_READ, judge_claims
 from dissensus.report.wording import capital
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records, pack
-from dissensus.store.run_source import RunSource, Together
+from dissensus.store.run_source import RunSource
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"

@@ -10,20 +10,21 @@ import torch
 import torch.distributed as dist
 
 import lives
-from dissensus import datasets, random
+from dissensus import datasets
 from dissensus.engine.one_run import Execution, execute
 from dissensus.labels.delivery import Sampled
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Empirical
-from dissensus.models import Mlp, Smallcnn, moments
+from dissensus.models import Mlp, Smallcnn, new_model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 from dissensus.training import evaluate
 from dissensus.training import loop as train
 from dissensus.training.augmentation import CropFlip
 from dissensus.training.distributed import ALONE, Group
-from dissensus.training.optimisers import Constant, Sgd
+from dissensus.training.optimisers import Sgd
 from dissensus.training.recipe import Recipe
+from dissensus.training.schedules import Constant
 
 DATA = datasets.load("digits")
 PLAIN = train.Settings(Sgd(lr=0.1, weight_decay=0.0), Constant(), epochs=1, batch=61)
@@ -33,10 +34,9 @@ SETTINGS = replace(PLAIN, mixing=Mixup(), augment=CropFlip(1))
 def stepped(group, items):
     """The weights after an epoch over a few items, and the predictions for others."""
     rows = torch.arange(items)
-    with random.seeded(0, "init"):
-        model = Smallcnn(width=4, hidden=8).build((1, 8, 8), 10, *moments(DATA.x)).double()
+    model = new_model(Smallcnn(width=4, hidden=8), DATA.x, 10, seed=0).double()
     x = DATA.x[rows].double() / 255
-    labels = Sampled().labels(Empirical().target(DATA, rows), 0)
+    labels = Sampled().labels(Empirical().target(DATA, rows, seed=0), 0)
     losses = []
     train.fit(
         model, x, labels, SETTINGS, classes=10, seed=0, observe=lambda epoch, loss: losses.append(loss), group=group

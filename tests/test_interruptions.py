@@ -23,7 +23,8 @@ from dissensus.labels.mixing import Mixup
 from dissensus.models import Linear, Mlp, Smallcnn, Speedy
 from dissensus.store import checkpoints
 from dissensus.store.ledger import Ledger
-from dissensus.training.optimisers import AdamW, Ema, Sgd
+from dissensus.training.averaging import Ema
+from dissensus.training.optimisers import AdamW, Sgd
 from dissensus.training.recipe import Best, Recipe
 from dissensus.training.splits import Holdout
 

@@ -1,49 +1,66 @@
-"""All models together: a new member is tested by being listed in MODELS."""
+"""All architectures together: a new one is tested by being listed in ARCHITECTURES."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from dissensus.probes.representation import grad_cam
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from dissensus import random
-from dissensus.models import MODELS, Linear, Mlp, Model, Normalise, ResNet18, ResNet20, Smallcnn, Speedy, moments
+from dissensus.models import (
+    ARCHITECTURES,
+    Architecture,
+    Linear,
+    LinearHead,
+    Mlp,
+    Normalise,
+    ResNet18,
+    ResNet20,
+    Smallcnn,
+    Speedy,
+    load_model,
+    moments,
+    new_model,
+)
+from dissensus.models.flops import architecture_flops, forward_flops
 from dissensus.store import encoding
 
 SHAPE = (3, 8, 8)
 MEAN, STD = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.25, 0.3])
 
-every_model = pytest.mark.parametrize("member", MODELS.values(), ids=MODELS)
+every_architecture = pytest.mark.parametrize("member", ARCHITECTURES.values(), ids=ARCHITECTURES)
 
 
-def build(model: Model, classes: int = 10, seed: int = 0):
+def build(architecture: Architecture, classes: int = 10, seed: int = 0, shape: tuple[int, ...] = SHAPE):
     with random.seeded(seed, "init"):
-        return model.build(SHAPE, classes, MEAN, STD)
+        return architecture.build(shape, classes, MEAN, STD)
 
 
 def images(n: int) -> torch.Tensor:
     return torch.rand(n, *SHAPE, generator=torch.Generator().manual_seed(1))
 
 
-def parameters(module: torch.nn.Module) -> int:
+def parameters(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
 def test_spec_names_are_those_of_the_papers_and_the_docs():
-    assert list(MODELS) == ["linear", "mlp", "smallcnn", "resnet18", "resnet20", "speedy"]
+    assert list(ARCHITECTURES) == ["linear", "mlp", "smallcnn", "resnet18", "resnet20", "speedy"]
 
 
-@every_model
+@every_architecture
 def test_a_member_goes_through_a_spec_and_back(member):
-    assert encoding.decode(encoding.encode(member()), MODELS) == member()
+    assert encoding.decode(encoding.encode(member()), ARCHITECTURES) == member()
 
 
 def test_changed_fields_go_through_a_spec_too():
-    for model in (Mlp(hidden=(64, 32), dropout=0.0), Smallcnn(width=4, hidden=8), Speedy((8, 16), scale=0.5)):
-        assert encoding.decode(encoding.encode(model), MODELS) == model
+    for model in (Mlp((64, 32), dropout=0.0), Smallcnn(width=4, hidden=8), Speedy((8, 16), scale=0.5), ResNet18(8)):
+        assert encoding.decode(encoding.encode(model), ARCHITECTURES) == model
 
 
-@every_model
+@every_architecture
 @pytest.mark.parametrize("classes", [2, 10])
 def test_the_loss_of_a_label_is_the_loss_of_its_one_hot(member, classes):
     model = build(member(), classes).eval()
@@ -55,7 +72,7 @@ def test_the_loss_of_a_label_is_the_loss_of_its_one_hot(member, classes):
     torch.testing.assert_close(by_index.double(), expected, rtol=1e-5, atol=1e-6)
 
 
-@every_model
+@every_architecture
 def test_the_loss_of_a_distribution_is_its_mean_cross_entropy(member):
     model = build(member()).eval()
     target = torch.softmax(torch.randn(6, 10, generator=torch.Generator().manual_seed(2)), 1)
@@ -63,7 +80,7 @@ def test_the_loss_of_a_distribution_is_its_mean_cross_entropy(member):
     torch.testing.assert_close(model.loss(images(6), target).double(), expected, rtol=1e-5, atol=1e-6)
 
 
-@every_model
+@every_architecture
 def test_logits_are_the_head_of_the_penultimate_features(member):
     model = build(member()).eval()
     said = model.predict(images(5))
@@ -73,7 +90,7 @@ def test_logits_are_the_head_of_the_penultimate_features(member):
     assert torch.equal(said.logits, model(images(5)))
 
 
-@every_model
+@every_architecture
 def test_in_eval_mode_a_prediction_does_not_depend_on_its_batch(member):
     model = build(member())
     model.loss(images(16), torch.arange(16) % 10).backward()  # so that batch norms have seen something
@@ -83,7 +100,16 @@ def test_in_eval_mode_a_prediction_does_not_depend_on_its_batch(member):
     torch.testing.assert_close(together, apart, rtol=1e-4, atol=1e-5)
 
 
-@every_model
+@every_architecture
+def test_training_and_evaluation_differ_exactly_where_there_is_dropout_or_batch_norm(member):
+    model, x = build(member()), images(6)
+    told_apart = any(isinstance(part, (nn.Dropout, nn.BatchNorm2d)) for part in model.modules())
+    with random.seeded(0, "dropout"):
+        in_training = model.train().predict(x).logits
+    assert torch.equal(in_training, model.eval().predict(x).logits) != told_apart
+
+
+@every_architecture
 def test_gradients_reach_the_pixels_and_every_parameter(member):
     model = build(member())
     x = images(8).requires_grad_()
@@ -94,22 +120,68 @@ def test_gradients_reach_the_pixels_and_every_parameter(member):
         assert bool((parameter.grad != 0).any()), name
 
 
-@every_model
-def test_weights_go_through_safetensors_and_back(member, tmp_path):
-    model, other = build(member(), seed=0), build(member(), seed=1)
-    assert not torch.equal(model.eval()(images(3)), other.eval()(images(3)))
+@every_architecture
+def test_a_saved_network_is_loaded_without_its_data_and_says_the_same(member, tmp_path):
+    x = correlated_images(40)
+    model, other = (new_model(member(), x, 10, seed=seed) for seed in (0, 1))
+    model.loss(images(16), torch.arange(16) % 10)  # so that batch norms have seen something
+    assert not torch.equal(model.eval().predict(images(3)).logits, other.eval().predict(images(3)).logits)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
-    other.load_state_dict(load_file(tmp_path / "model.safetensors"))
-    assert torch.equal(model(images(3)), other(images(3)))
+    state = torch.get_rng_state()
+    loaded = load_model(member(), SHAPE, 10, load_file(tmp_path / "model.safetensors"))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not loaded.training
+    assert torch.equal(model.predict(images(3)).logits, loaded.predict(images(3)).logits)
 
 
-@every_model
-def test_the_same_seed_gives_the_same_weights(member):
-    one, two = build(member(), seed=3), build(member(), seed=3)
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+@every_architecture
+def test_a_new_network_is_a_function_of_its_seed_and_its_training_inputs(member):
+    torch.manual_seed(7)
+    one = new_model(member(), correlated_images(40), 10, seed=3).state_dict()
+    torch.manual_seed(8)
+    two = new_model(member(), correlated_images(40), 10, seed=3).state_dict()
+    other = new_model(member(), correlated_images(40), 10, seed=4).state_dict()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
 
 
-@every_model
+@every_architecture
+def test_inputs_are_normalised_by_their_own_moments_or_by_those_that_are_given(member):
+    x = correlated_images(40)
+    own = new_model(member(), x, 10, seed=0).state_dict()
+    assert torch.equal(own["normalise.mean"].flatten(), moments(x)[0])
+    assert torch.equal(own["normalise.std"].flatten(), moments(x)[1])
+    given = new_model(member(), x, 10, seed=0, moments=((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))).state_dict()
+    assert torch.equal(given["normalise.mean"].flatten(), torch.tensor((0.1, 0.2, 0.3)))
+    assert torch.equal(given["normalise.std"].flatten(), torch.tensor((0.4, 0.5, 0.6)))
+
+
+@every_architecture
+@pytest.mark.parametrize("side", [8, 32])
+def test_the_last_stage_is_where_grad_cam_looks_and_none_where_there_is_no_map(member, side):
+    model = build(member(), shape=(3, side, side)).eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    stage = model.last_stage
+    assert list(before) == list(model.state_dict()), "the last stage must not be registered as a second part"
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    x = torch.rand(2, 3, side, side)
+    maps = []
+    for part in model.body:
+        part.register_forward_hook(lambda module, _, output: maps.append((module, output.shape)))
+    model.predict(x)
+    spatial = [module for module, shape in maps if len(shape) == 4 and shape[2] * shape[3] > 1]
+    assert stage is (spatial[-1] if spatial else None)
+    if stage is not None:
+        name = next(name for name, part in model.named_modules() if part is stage)
+        assert torch.equal(grad_cam(model, x), grad_cam(model, x, layer=name))
+
+
+@every_architecture
+def test_the_cost_of_a_described_network_is_that_of_the_network(member):
+    assert architecture_flops(member(), SHAPE, 10) == forward_flops(build(member()), SHAPE) > 0
+
+
+@every_architecture
 def test_a_few_steps_fit_a_small_batch(member):
     model = build(member())
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
@@ -122,7 +194,7 @@ def test_a_few_steps_fit_a_small_batch(member):
     assert model.loss(x, labels).item() < first / 2
 
 
-@every_model
+@every_architecture
 def test_moments_of_the_inputs_are_buffers_and_not_trained(member):
     model = build(member())
     assert torch.equal(model.state_dict()["normalise.mean"].flatten(), MEAN)
@@ -135,6 +207,11 @@ def test_resnets_have_the_published_numbers_of_parameters():
     assert parameters(ResNet20().build(shape, 10, MEAN, STD)) == 272_474
     shortcuts = [m for name, m in ResNet20().build(shape, 10, MEAN, STD).named_modules() if name.endswith("shortcut")]
     assert 272_474 - sum(map(parameters, shortcuts)) == 269_722
+
+
+@pytest.mark.parametrize(("width", "count"), [(64, 11_173_962), (16, 701_466), (8, 176_402)])
+def test_a_narrower_resnet18_has_fewer_parameters(width, count):
+    assert parameters(ResNet18(width).build((3, 32, 32), 10, MEAN, STD)) == count
 
 
 def test_resnets_keep_the_resolution_in_the_stem_and_halve_it_between_stages():
@@ -187,7 +264,7 @@ def test_the_stem_of_speedy_is_a_function_of_the_training_images_alone_and_is_no
 
 def test_the_convolutions_of_speedy_start_by_passing_their_inputs_on():
     x = torch.rand(2, 12, 5, 5)
-    first, second = [part for part in build(Speedy((16, 8))).body if isinstance(part, torch.nn.Conv2d)][1:3]
+    first, second = [part for part in build(Speedy((16, 8))).body if isinstance(part, nn.Conv2d)][1:3]
     assert torch.equal(first(x.repeat(1, 2, 1, 1)[:, :16]), x.repeat(1, 2, 1, 1)[:, :16])
     assert torch.equal(second(x.repeat(1, 2, 1, 1)[:, :16]), x[:, :8])
 
@@ -197,21 +274,25 @@ def test_speedy_halves_the_image_in_every_stage_and_takes_the_largest_of_what_is
     sizes, x = [], torch.rand(1, 3, 32, 32)
     for layer in model.body:
         x = layer(x)
-        sizes += [tuple(x.shape[1:])] if isinstance(layer, torch.nn.MaxPool2d) else []
+        sizes += [tuple(x.shape[1:])] if isinstance(layer, nn.MaxPool2d) else []
     assert sizes == [(8, 15, 15), (16, 7, 7), (24, 3, 3)]
     assert x.shape == (1, 24)
 
 
-def test_the_logits_of_speedy_are_scaled():
+def test_a_head_multiplies_its_logits_by_its_scale():
     features = torch.rand(4, 128)
     plain, scaled = (build(Speedy(scale=scale)).head(features) for scale in (1.0, 0.25))
     torch.testing.assert_close(scaled, plain / 4)
+    assert build(Speedy()).head.bias is None
+    with_bias = LinearHead(128, 3, scale=0.5)
+    torch.testing.assert_close(with_bias(features), 0.5 * (features @ with_bias.weight.T + with_bias.bias))
 
 
-def test_the_head_of_002_is_as_printed():
+def test_the_head_on_frozen_embeddings_is_as_printed():
     model = Mlp().build((384,), 5, torch.zeros(384), torch.ones(384))
-    kinds = [type(layer).__name__ for layer in (*model.body, model.head)]
-    assert kinds == ["Flatten", "Linear", "GELU", "Dropout", "LinearHead"]
+    assert [type(layer).__name__ for layer in model.body] == ["Flatten", "Linear", "GELU", "Dropout"]
+    assert isinstance(model.head, LinearHead)
+    assert model.head.scale == 1
     assert parameters(model) == 384 * 256 + 256 + 256 * 5 + 5
     assert model.body[3].p == 0.2
 

@@ -6,16 +6,20 @@ import pytest
 import torch
 
 from dissensus import datasets
+from dissensus.datasets import cifar10, feature_files
 from dissensus.engine.measures import Ensemble, Evaluation, Lowest, measure_spec
 from dissensus.engine.one_run import execute
+from dissensus.engine.setup import Stage
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled
-from dissensus.labels.targets import Majority, Teacher
-from dissensus.models import Linear, Mlp, Smallcnn
+from dissensus.labels.targets import Majority, Shuffled, Teacher
+from dissensus.models import Linear, Mlp, Smallcnn, moments
 from dissensus.store.ledger import Ledger
-from dissensus.training.optimisers import AdamW, EarlyStopping
+from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
+from dissensus.training.schedules import EarlyStopping
 from dissensus.training.splits import Holdout
+from finished import write_cifar10h
 
 SMALL = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=64)
 DATA = datasets.load("digits")
@@ -42,6 +46,24 @@ def test_a_run_is_finished_with_scores_curve_predictions_pictures_and_weights(le
     assert any("simulated" in note for note in run.facts["notes"])
     assert run.provenance["torch"] == torch.__version__
     json.dumps(run.to_json(), allow_nan=False)
+
+
+def test_images_of_cifar_are_normalised_by_the_published_moments_and_their_features_by_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("DISSENSUS_DATA", str(tmp_path))
+    write_cifar10h(tmp_path)
+    images = datasets.load("cifar10h")
+    x = np.random.default_rng(0).normal(3, 2, (len(images), 5)).astype(np.float32)
+    feature_files.store(feature_files.Features(images.ids, x, {"encoder": "toy"}), "cifar10h", "toy", tmp_path)
+    recipe = replace(SMALL, data="cifar10h", batch=10)
+    stage = Stage.of(recipe.spec(images, 0), Ledger(tmp_path / "runs"))
+    mean, std = cifar10.MOMENTS
+    assert torch.equal(stage.model().normalise.mean.flatten(), torch.tensor(mean))
+    assert torch.equal(stage.model().normalise.std.flatten(), torch.tensor(std))
+    assert datasets.load("cifar10h", items=50).moments == cifar10.MOMENTS
+    features = datasets.load("cifar10h", features="toy")
+    assert features.moments is None
+    stage = Stage.of(replace(recipe, options=(("features", "toy"),)).spec(features, 0), Ledger(tmp_path / "runs"))
+    assert torch.equal(stage.model().normalise.mean, moments(features.x[stage.train])[0])
 
 
 def test_a_finished_run_is_never_computed_again(ledger):
@@ -102,6 +124,14 @@ def test_a_student_learns_from_its_teachers(ledger):
     assert spec.needs == tuple(sorted(teachers))
     run = execute(spec, ledger)
     assert run.scores["last"]["raw"]["accuracy"] > 0.8
+
+
+def test_a_shuffled_teacher_waits_for_its_teachers_and_teaches_nothing(ledger):
+    teacher = execute(replace(SMALL, epochs=10).spec(DATA, 5), ledger).id
+    spec = replace(SMALL, target=Shuffled(Teacher((teacher,))), epochs=10).spec(DATA, 7)
+    assert spec.inputs == {"teacher": (teacher,)}
+    assert Recipe.of(spec.settings).spec(DATA, 7) == spec
+    assert execute(spec, ledger).scores["last"]["raw"]["accuracy"] < 0.5
 
 
 def test_an_ensemble_is_scored_on_the_items_that_all_its_members_held_out(ledger):

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dissensus.report.comparisons import comparisons, looks
+from dissensus.report.exhibits import shown
 
 from dissensus import datasets, report
 from dissensus.datasets import feature_files as features
@@ -20,8 +22,6 @@ from dissensus.errors import InputError
 from dissensus.experiments.description import plan, size
 from dissensus.recipes import RECIPES, find
 from dissensus.recipes.paper002.grid import METHODS, SETS, SIZES, tuned
-from dissensus.report.comparisons import comparisons, looks
-from dissensus.report.exhibits import shown
 from dissensus.store.ledger import Ledger
 from finished import write_cifar10h
 from test_chaosnli import line

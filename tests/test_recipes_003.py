@@ -5,6 +5,7 @@ import math
 import re
 
 import pytest
+from dissensus.report.exhibits import value_of
 
 from dissensus import datasets, report
 from dissensus.engine.local import LocalExecutor
@@ -14,7 +15,6 @@ from dissensus.recipes import RECIPES
 from dissensus.recipes import printed as numbers
 from dissensus.recipes.paper003 import PAPER003 as OURS
 from dissensus.recipes.paper003.settings import HELD, MAIN, at, methods
-from dissensus.report.exhibits import value_of
 from dissensus.store.ledger import Ledger
 from finished import write_cifar10h, write_sample, write_svhn
 

@@ -296,9 +296,7 @@ def test_runs_computed_differently_are_warned_of(tmp_path):
 
 def test_a_run_that_was_interrupted_and_went_on_elsewhere_is_warned_of_too(tmp_path):
     fake = Fake(Ledger(tmp_path / "ledger"), provenance={"also_on": [{"threads": 2, "device": "cpu"}]})
-    paths = report.write(
-        experiment_of(fake.table("20 votes", {"Soft": GOOD}, range(2))), fake.ledger, tmp_path
-    )
+    paths = report.write(experiment_of(fake.table("20 votes", {"Soft": GOOD}, range(2))), fake.ledger, tmp_path)
     assert "not all computed alike: threads (1, 2)." in page_of(paths).text
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from dissensus.report.drawing import Path, lines
+
 from dissensus.report.svg import Style
 
 

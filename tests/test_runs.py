@@ -15,8 +15,9 @@ from dissensus.models import Mlp, ResNet18, Smallcnn
 from dissensus.store.encoding import decode, encode, name_of
 from dissensus.store.spec import Spec, canonical
 from dissensus.training.augmentation import CropFlip
-from dissensus.training.optimisers import AdamW, EarlyStopping, Multistep, Plateau
+from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Best, Recipe, Resampled
+from dissensus.training.schedules import EarlyStopping, Multistep, Plateau
 from dissensus.training.splits import Folds, Holdout
 
 RECIPES = [

@@ -11,11 +11,12 @@ from dissensus import metrics, random
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.targets import Empirical, Majority
-from dissensus.models import Mlp, moments
+from dissensus.models import Mlp, new_model
 from dissensus.models.predictions import Predictions
 from dissensus.training import loop as train
 from dissensus.training import stacked
-from dissensus.training.optimisers import Adam, AdamW, Constant, Cosine, EarlyStopping, Plateau, Sgd
+from dissensus.training.optimisers import Adam, AdamW, Sgd
+from dissensus.training.schedules import Constant, Cosine, EarlyStopping, Multistep, Plateau
 from dissensus.training.stacked import Member, Monitor
 from dissensus.training.stacked import grouping as plan
 from dissensus.training.stacked import stack as training
@@ -42,13 +43,13 @@ def rows_of(seed):
 
 def member(seed=0, rule=Empirical(), delivery=Soft(), dtype=torch.float64, **more):  # noqa: B008 - frozen
     train_rows, validation_rows = rows_of(seed)
-    said = delivery.labels(rule.target(DATA, train_rows), seed)
+    said = delivery.labels(rule.target(DATA, train_rows, seed=0), seed)
 
     def labels(epoch):
         return said(epoch).to(dtype) if said(epoch).is_floating_point() else said(epoch)
 
     more = {"optimiser": Adam(0.02), "epochs": 3, "batch": 8, **more}
-    return Member(seed, train_rows, validation_rows, labels, rule.target(DATA, validation_rows).probs, **more)
+    return Member(seed, train_rows, validation_rows, labels, rule.target(DATA, validation_rows, seed=0).probs, **more)
 
 
 def cross_entropy(model, x, target):
@@ -59,8 +60,7 @@ def cross_entropy(model, x, target):
 def alone(one, head=HEAD, dtype=torch.float64):
     """The naive twin: the same member, trained by the one loop."""
     x = DATA.x.to(dtype)
-    with random.seeded(one.seed, "init"):
-        model = head.build(tuple(x.shape[1:]), K, *moments(x[one.train_rows])).to(dtype)
+    model = new_model(head, x[one.train_rows], K, seed=one.seed).to(dtype)
     curve, checkpoints = {"train_loss": [], "validation_loss": []}, []
 
     def observe(epoch, loss):
@@ -130,8 +130,13 @@ def test_plateaus_stops_and_the_best_epoch_are_the_members_own():
     trained = assert_as_alone(members)
     assert len({one.epochs for one in trained}) > 2, "this test needs members that stop at different epochs"
     assert any(one.best_epoch < one.epochs - 1 for one in trained)
-    rates = [JUMPY.after(one.curve["validation_loss"]) for one in trained[1::2]]
+    rates = [JUMPY.factor(one.epochs, 8, one.curve["validation_loss"]) for one in trained[1::2]]
     assert min(rates) < 1, "and a plateau that is reached"
+
+
+def test_any_schedule_that_is_set_per_epoch_is_followed():
+    members = [member(schedule=Multistep((1, 3), gamma=0.5), epochs=epochs) for epochs in (2, 5)]
+    assert_as_alone(members)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -187,7 +192,7 @@ def test_weights_load_into_the_model_and_say_what_the_curve_says():
 def test_monitors_score_as_the_metrics_do_and_change_nothing():
     plain, rows = member(rule=Majority()), torch.arange(70, 90)
     people, labels = DATA.people[rows], DATA.labels[rows]
-    target = Majority().target(DATA, rows).probs
+    target = Majority().target(DATA, rows, seed=0).probs
     watched = replace(plain, monitors={"test": Monitor(rows, target, people, labels)})
     (without,), (trained,) = fit([plain]), fit([watched])
     assert trained.curve == without.curve
@@ -271,7 +276,7 @@ def test_an_error_in_one_stack_is_the_one_that_is_raised(torch_threads):
     [
         ({"batch": 54}, "member 1: 53 training items are fewer than a batch of 54"),
         ({"epochs": 0}, "0 epochs"),
-        ({"schedule": Cosine()}, "constant or plateau"),
+        ({"schedule": Cosine()}, "set per epoch"),
         ({"validation_rows": torch.arange(3)}, r"3 validation rows have a target of shape \(17, 4\)"),
         ({"train_rows": torch.arange(50, 103)}, "rows 50 to 102 are asked for, and the features have 90"),
         ({"labels": lambda _: torch.zeros(7)}, r"labels of shape \(7,\)"),

@@ -1,6 +1,6 @@
 import copy
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -12,18 +12,19 @@ from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Cutmix, Mixup
 from dissensus.labels.targets import Empirical
-from dissensus.models import Mlp, Smallcnn, Speedy, moments
+from dissensus.models import Mlp, Model, Smallcnn, Speedy, new_model
 from dissensus.training.augmentation import CropFlip
+from dissensus.training.averaging import Ema
 from dissensus.training.loop import Settings, fit
-from dissensus.training.optimisers import Adam, AdamW, Constant, Cosine, EarlyStopping, Ema, Linear, Plateau, Sgd
+from dissensus.training.optimisers import Adam, AdamW, Sgd
+from dissensus.training.schedules import Constant, Cosine, EarlyStopping, LinearDecay, Plateau
 
 DATA = crowd(items=60, classes=4)
 IMAGES = crowd(items=60, classes=4, images=True)
 
 
 def model_for(data, rule, seed=0):
-    with random.seeded(seed, "init"):
-        return rule.build(tuple(data.x.shape[1:]), 4, *moments(data.x))
+    return new_model(rule, data.x, 4, seed=seed)
 
 
 SMALL, SOFT = Mlp(hidden=(16,)), Soft()
@@ -32,7 +33,7 @@ SMALL, SOFT = Mlp(hidden=(16,)), Soft()
 def trained(data=DATA, rule=SMALL, delivery=SOFT, seed=0, settings=None, model=None, observe=None, **more):
     settings = settings or Settings(Sgd(lr=0.05), Cosine(), epochs=4, batch=16)
     model = model or model_for(data, rule, seed)
-    labels = delivery.labels(Empirical().target(data, torch.arange(len(data))), seed)
+    labels = delivery.labels(Empirical().target(data, torch.arange(len(data)), seed=0), seed)
     losses = []
     observe = observe or (lambda epoch, loss: losses.append(loss))
     state = fit(model, data.x, labels, settings, classes=4, seed=seed, observe=observe, **more)
@@ -48,7 +49,7 @@ def test_the_loop_takes_the_steps_that_a_plain_loop_takes():
     plain = copy.deepcopy(model)
     trained(rule=None, model=model, delivery=Sampled())
     optimiser = torch.optim.SGD(plain.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
-    labels = Sampled().labels(Empirical().target(DATA, torch.arange(60)), 0)
+    labels = Sampled().labels(Empirical().target(DATA, torch.arange(60), seed=0), 0)
     for epoch in range(4):
         order = torch.randperm(60, generator=random.generator(0, "order", epoch))
         for step, rows in enumerate(order.split(16)):
@@ -62,7 +63,7 @@ def test_the_loop_takes_the_steps_that_a_plain_loop_takes():
 def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
     settings = Settings(Sgd(lr=0.0, weight_decay=0.0), Constant(), epochs=1, batch=25)
     model, losses, _ = trained(rule=Mlp(hidden=(16,), dropout=0.0), settings=settings)
-    people = Empirical().target(DATA, torch.arange(60)).probs.float()
+    people = Empirical().target(DATA, torch.arange(60), seed=0).probs.float()
     assert math.isclose(losses[0], cross_entropy(model(DATA.x), people).item(), rel_tol=1e-5)
 
 
@@ -72,7 +73,7 @@ def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
         Settings(Sgd(lr=0.05), Cosine(), epochs=5, batch=16),
         Settings(Adam(), Cosine(warmup=1), epochs=5, batch=16, mixing=Mixup()),
         Settings(AdamW(), Constant(), epochs=5, batch=16, mixing=Cutmix(), augment=CropFlip(padding=1)),
-        Settings(Sgd(lr=0.05, nesterov=True), Linear(warmup=1), epochs=5, batch=16, averaging=Ema(0.5)),
+        Settings(Sgd(lr=0.05, nesterov=True), LinearDecay(warmup=1), epochs=5, batch=16, averaging=Ema(0.5)),
     ],
     ids=["sgd", "adam mixup", "adamw cutmix crop", "nesterov averaged"],
 )
@@ -143,18 +144,32 @@ def test_averaging_does_not_change_the_steps():
     assert all(same(a, b, atol=0, rtol=0) for a, b in zip(steps, beside, strict=True))
 
 
+class Wrapped(Model):
+    """A network that hands everything on to another."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def loss(self, x, target):
+        return self.inner.loss(x, target)
+
+    def predict(self, x):
+        return self.inner.predict(x)
+
+
 def test_only_the_delivered_labels_differ_between_two_deliveries():
     seen = {}
 
-    class Spy(torch.nn.Module):
+    class Spy(Wrapped):
         def __init__(self, name):
-            super().__init__()
-            self.inner, self.name = model_for(IMAGES, Smallcnn(width=4, hidden=8)), name
+            super().__init__(model_for(IMAGES, Smallcnn(width=4, hidden=8)))
+            self.name = name
             seen[name] = [weights(self.inner)]
 
         def loss(self, x, target):
             seen[self.name].append(x.clone())
-            return self.inner.loss(x, target)
+            return super().loss(x, target)
 
     settings = Settings(Sgd(lr=0.0, weight_decay=0.0), Cosine(), epochs=2, batch=16, augment=CropFlip(padding=1))
     for delivery in (Soft(), Sampled(), Multipass()):
@@ -165,25 +180,42 @@ def test_only_the_delivered_labels_differ_between_two_deliveries():
         assert all(torch.equal(a, b) for a, b in zip(batches, seen[other][1:], strict=True))
 
 
-def test_hooks_are_called_where_a_model_has_them():
+@dataclass(frozen=True)
+class Noting:
+    """An architecture whose networks note in `calls` which hook was called with what."""
+
+    calls: list
+
+    def build(self, shape, classes, mean, std):
+        calls = self.calls
+
+        class Hooked(Wrapped):
+            def prepare(self, x):
+                calls.append(("prepare", len(x)))
+
+            def start_epoch(self):
+                calls.append("epoch")
+
+            def after_step(self, x, target):
+                calls.append((len(x), tuple(target.shape)))
+
+        return Hooked(Mlp(hidden=(4,)).build(shape, classes, mean, std))
+
+
+def test_hooks_are_called_once_per_network_per_epoch_and_per_step():
     calls = []
+    model = model_for(DATA, Noting(calls))
+    trained(model=model, settings=Settings(Sgd(lr=0.01), Constant(), epochs=2, batch=40))
+    assert calls == [("prepare", 60), *["epoch", (40, (40, 4)), (20, (20, 4))] * 2]
 
-    class Hooked(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = model_for(DATA, Mlp(hidden=(4,)))
 
+def test_a_network_that_cannot_predict_is_refused_when_it_is_made():
+    class Mute(Model):
         def loss(self, x, target):
-            return self.inner.loss(x, target)
+            return x.mean()
 
-        def start_epoch(self):
-            calls.append("epoch")
-
-        def after_step(self, x, target):
-            calls.append(len(x))
-
-    trained(model=Hooked(), settings=Settings(Sgd(lr=0.01), Constant(), epochs=2, batch=40))
-    assert calls == ["epoch", 40, 20] * 2
+    with pytest.raises(TypeError, match="predict"):
+        Mute()
 
 
 def test_plateau_and_early_stopping_follow_the_watched_loss():

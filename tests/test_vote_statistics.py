@@ -40,7 +40,7 @@ def test_vote_statistics_are_those_one_counts(tmp_path, monkeypatch):
     normalised = np.array(entropies) / math.log(5)
     assert scores["classes"] == 5
     assert scores["items"] == 5
-    assert scores["votes_an_item"] == pytest.approx(18 / 5)
+    assert scores["votes_per_item"] == pytest.approx(18 / 5)
     assert scores["normalised_entropy"] == pytest.approx(normalised.mean())
     assert scores["normalised_entropy_sd"] == pytest.approx(normalised.std(ddof=1))
     assert scores["unanimous"] == 0.2

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from dissensus import metrics, random
+from dissensus import metrics
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery
 from dissensus.labels.targets import TARGETS, TargetRule
-from dissensus.models import Linear, Mlp, moments
-from dissensus.models.classifier import Classifier
+from dissensus.models import Architecture, Linear, Mlp, load_model, new_model
 from dissensus.models.predictions import Predictions
 from dissensus.training import evaluate
 from dissensus.training import loop as train
-from dissensus.training.optimisers import AdamW, Cosine
+from dissensus.training.optimisers import AdamW
+from dissensus.training.schedules import Cosine
 from dissensus.votes.votes import Votes, row_names
 
 HEADS = ("linear", "mlp")
@@ -88,10 +88,10 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         data = as_data(X, votes, gold)
         assert data.x is not None
         rows = torch.arange(len(data))
-        target = _member(self.target, TARGETS, "target").target(data, rows)
+        target = _member(self.target, TARGETS, "target").target(data, rows, seed=self.random_state)
         labels = _member(self.delivery, DELIVERIES, "delivery").labels(target, self.random_state)
         device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        model = self._build(tuple(data.x.shape[1:]), len(data.classes), *moments(data.x)).to(device)
+        model = new_model(self._architecture(), data.x, len(data.classes), seed=self.random_state).to(device)
         settings = train.Settings(AdamW(self.lr, self.weight_decay), Cosine(), self.epochs, self.batch)
         train.fit(
             model,
@@ -177,19 +177,15 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
             ) from None
         kept = ("head", "hidden", "dropout", "epochs", "batch", "lr", "weight_decay", "random_state")
         one = cls(**{name: about["settings"][name] for name in kept})
-        d = about["features"]
-        one.model_ = one._build((d,), len(about["classes"]), torch.zeros(d), torch.ones(d))
-        one.model_.load_state_dict(weights)
-        one.model_.eval()
-        one.classes_, one.n_features_in_, one.temperature_ = np.array(about["classes"]), d, about["temperature"]
+        one.classes_, one.n_features_in_ = np.array(about["classes"]), about["features"]
+        one.model_ = load_model(one._architecture(), (one.n_features_in_,), len(one.classes_), weights)
+        one.temperature_ = about["temperature"]
         return one
 
-    def _build(self, shape: tuple[int, ...], classes: int, mean: torch.Tensor, std: torch.Tensor) -> Classifier:
+    def _architecture(self) -> Architecture:
         if self.head not in HEADS:
             raise InputError(f"head {self.head!r} is not one of {', '.join(HEADS)}", where="fit", state="")
-        rule = Linear() if self.head == "linear" else Mlp((self.hidden,), self.dropout)
-        with random.seeded(self.random_state, "init"):
-            return rule.build(shape, classes, mean, std)
+        return Linear() if self.head == "linear" else Mlp((self.hidden,), self.dropout)
 
     def _log_probs(self, X: ArrayLike) -> torch.Tensor:
         return torch.log_softmax(self.predictions(X).logits.double() / self.temperature_, -1)

@@ -182,7 +182,7 @@ def _run(
     group: Group,
 ) -> None:
     from dissensus import datasets
-    from dissensus.cli.progress import ProgressDisplay
+    from dissensus.cli.progress import Display
     from dissensus.cli.tensorboard import TensorBoard
     from dissensus.engine.local import cores
     from dissensus.engine.one_run import Execution
@@ -210,7 +210,7 @@ def _run(
     executor = _executor(group, engine, at_a_time, Execution(device=device, threads=threads), address, gpus)
     try:
         remaining = [spec for spec in planned.specs if spec.id not in runs]
-        with ProgressDisplay(labels, costs(remaining)) as display:
+        with Display(labels, costs(remaining)) as display:
             listeners: list[Listener] = [display]
             if log:
                 listeners.append(TensorBoard(folder / "tensorboard", labels, runs))

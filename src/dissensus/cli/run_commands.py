@@ -130,11 +130,11 @@ def watch(folder: str, ledger: str | None, once: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from dissensus.cli.experiment_commands import labels_of, read_manifest
+    from dissensus.cli.experiment_commands import labels_of, read_experiment
     from dissensus.cli.progress import doing_table, survey
     from dissensus.store.ledger import Ledger
 
-    labels = labels_of(read_manifest(folder))
+    labels = labels_of(read_experiment(folder))
     runs_folder = Ledger(ledger or Path(folder) / "runs")
     seen = survey(labels, runs_folder)
     if not once:

@@ -20,7 +20,7 @@ from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of the 50,000 training images, in [0, 1]
+MOMENTS = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of the 50,000 training images
 
 Part = Literal["train", "test"]
 FOLDER = "cifar-10-batches-bin"
@@ -58,6 +58,7 @@ def load(part: Part = "train", root: Path | None = None) -> Data:
         x=torch.from_numpy(together[:, 1:].reshape(-1, *SHAPE).copy()),
         gold=torch.from_numpy(together[:, 0].astype(np.int64)),
         notes=() if len(ids) == official else (note,),
+        moments=MOMENTS,
     )
 
 

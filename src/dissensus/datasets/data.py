@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,9 @@ from dissensus.votes.votes import Votes
 Text = str | tuple[str, str]
 """What people read of an item: a text, or a pair of texts (premise and hypothesis)."""
 
+Moments = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and std per channel of images in [0, 1]."""
+
 
 @dataclass(frozen=True, eq=False)
 class Data:
@@ -26,7 +29,8 @@ class Data:
     `x` is uint8 [N, C, H, W] for images, float32 [N, D] for features, or None where only labels matter. `texts` are what
     people read, where they read: an encoder makes `x` of them. What people said is `votes`, or `probs` where only their
     shares are known. `truth` is the distribution a simulated crowd was drawn from. `notes` are sentences that every
-    report of these data must carry (a partial download, a simulated crowd, where features come from).
+    report of these data must carry (a partial download, a simulated crowd, where features come from). `moments` are those
+    that every paper on these images normalises by, where there are such; they are not part of the digest.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Data:
     truth: Tensor | None = None
     notes: tuple[str, ...] = field(default=())
     texts: tuple[Text, ...] | None = None
+    moments: Moments | None = None
 
     def __post_init__(self) -> None:
         n, k = len(self.ids), len(self.classes)
@@ -62,6 +67,20 @@ class Data:
     def of_votes(cls, votes: Votes, x: Tensor | None = None, gold: Tensor | None = None, name: str = "votes") -> Data:
         """Data whose items are those of the votes, in their order."""
         return cls(name=name, classes=votes.classes, ids=votes.items, x=x, votes=votes, gold=gold)
+
+    def subset(self, rows: Tensor) -> Data:
+        """The data of these rows alone, in this order."""
+        chosen = rows.tolist()
+        return replace(
+            self,
+            ids=tuple(self.ids[row] for row in chosen),
+            x=None if self.x is None else self.x[rows],
+            votes=None if self.votes is None else self.votes.subset(rows.numpy()),
+            probs=None if self.probs is None else self.probs[rows],
+            gold=None if self.gold is None else self.gold[rows],
+            truth=None if self.truth is None else self.truth[rows],
+            texts=None if self.texts is None else tuple(self.texts[row] for row in chosen),
+        )
 
     @cached_property
     def people(self) -> Tensor:

@@ -90,7 +90,8 @@ def attach(data: Data, name: str, root: Path | None = None) -> Data:
         except InputError as problem:
             problems.append(InputError(problem.what, where=str(path), hint=f"{command}{problem.hint}", state=""))
         else:
-            return replace(data, x=torch.from_numpy(features.x[rows]), notes=(*data.notes, features.sentence))
+            x = torch.from_numpy(features.x[rows])
+            return replace(data, x=x, notes=(*data.notes, features.sentence), moments=None)
     if problems:
         raise problems[0]
     what = f"{data.name} has no features by {name!r} here: there is no such file"

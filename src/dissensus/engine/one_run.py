@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus import metrics
 from dissensus.engine import measures
@@ -18,6 +18,7 @@ from dissensus.engine.events import EpochProgress, StopRequested
 from dissensus.engine.outcome import Curve, Outcome, concluded, versions
 from dissensus.engine.setup import Stage, own_loss
 from dissensus.labels.targets import Target
+from dissensus.models import Model
 from dissensus.models.flops import training_flops
 from dissensus.store import checkpoints
 from dissensus.store.ledger import Ledger
@@ -128,7 +129,7 @@ class _Watch:
     """After each epoch: the curve on the evaluation items, the loss on the validation items, the best weights so far."""
 
     def __init__(
-        self, model: nn.Module, stage: Stage, ledger: Ledger, device: torch.device, progress: EpochProgress, group: Group
+        self, model: Model, stage: Stage, ledger: Ledger, device: torch.device, progress: EpochProgress, group: Group
     ) -> None:
         self.model, self.stage, self.progress, self.group = model, stage, progress, group
         self.curve: Curve = {"train_loss": []}
@@ -178,7 +179,7 @@ class _Saver:
     def __init__(
         self,
         file: Path,
-        model: nn.Module,
+        model: Model,
         watch: _Watch,
         how: Json,
         execution: Execution,

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus.engine.setup import Stage, disputed
 from dissensus.labels.targets import ties
+from dissensus.models import Model
 from dissensus.store.encoding import encode
 from dissensus.store.ledger import GALLERY, predictions_name
 from dissensus.store.run_source import Arrays
@@ -51,7 +52,7 @@ def versions() -> Json:
 
 def concluded(
     stage: Stage,
-    model: nn.Module,
+    model: Model,
     weights: Mapping[str, Weights],
     curve: Curve,
     best_epoch: int | None,

@@ -7,16 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from dissensus import datasets, random
-from dissensus.datasets import cifar10
+from dissensus import datasets
 from dissensus.datasets.data import Data
 from dissensus.datasets.data_ref import DataRef
 from dissensus.errors import InputError
-from dissensus.labels.targets import Target, Teacher, teacher_target
-from dissensus.models import moments
-from dissensus.models.model import Model
+from dissensus.labels.targets import Target
+from dissensus.models import Model, load_model, new_model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Spec
 from dissensus.training import evaluate
@@ -78,10 +76,8 @@ class Stage:
     def target(self, rows: Tensor, ledger: Ledger) -> Target:
         """What these rows stand for; a teacher is asked anew, from its weights in the ledger."""
         rule = self.recipe.target
-        if not isinstance(rule, Teacher):
-            return rule.target(self.seen(), rows)
-        said = [evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.runs]
-        return teacher_target(said, rows, rule.temperature)
+        teachers = {run: evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.needed_runs}
+        return rule.target(self.seen(), rows, seed=self.seed, teachers=teachers)
 
     def judged_by(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """What people said of these rows [n, K], and the labels that count as right [n]."""
@@ -94,14 +90,13 @@ class Stage:
 
     def model(self) -> Model:
         """The network at its initial weights, a function of the seed alone."""
-        x = self.x(self.train)
-        mean, std = published_moments(self.data.name, x) or moments(x)
-        with random.seeded(self.seed, "init"):
-            model = self.recipe.model.build(tuple(x.shape[1:]), len(self.data.classes), mean, std)
-        prepare = getattr(model, "prepare", None)
-        if prepare is not None:
-            prepare(x)
-        return model
+        x, classes = self.x(self.train), len(self.data.classes)
+        return new_model(self.recipe.model, x, classes, seed=self.seed, moments=self.data.moments)
+
+    def trained(self, run_id: str, ledger: Ledger, checkpoint: str) -> Model:
+        """The network of this stage's own run, with the weights of a checkpoint."""
+        shape = tuple(self.x(self.train[:1]).shape[1:])
+        return load_model(self.recipe.model, shape, len(self.data.classes), ledger.weights(run_id, checkpoint))
 
 
 def resolved(spec: Spec, ledger: Ledger) -> Json:
@@ -147,19 +142,10 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
 
 def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> Model:
     """A finished run's network, with the weights of a checkpoint."""
-    model = Stage.of(ledger.read(run_id).spec, ledger).model()
-    model.load_state_dict(ledger.weights(run_id, checkpoint))
-    return model.eval()
+    return Stage.of(ledger.read(run_id).spec, ledger).trained(run_id, ledger, checkpoint)
 
 
-def published_moments(name: str, x: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The mean and std of each channel that every paper on these images uses, where there are such."""
-    if x.ndim != 4 or name not in ("cifar10", "cifar10h", "cifar10h_hard"):
-        return None
-    return torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
-
-
-def own_loss(model: nn.Module, x: Tensor, target: Target) -> float:
+def own_loss(model: Model, x: Tensor, target: Target) -> float:
     """Cross-entropy of the model to a target, the loss a run would itself minimise, without augmentation or mixing."""
     log_probs = evaluate.predict(model, x).log_probs
     return float(-(target.probs * log_probs).masked_fill(target.probs == 0, 0).sum(1).mean())

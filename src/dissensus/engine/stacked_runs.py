@@ -21,6 +21,7 @@ from dissensus.models.flops import training_flops
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Run, Spec, canonical
 from dissensus.training import stacked
+from dissensus.training.recipe import Recipe
 
 GroupProgress = Callable[[int, int], None]
 """(epochs done, epochs in all), summed over the group. It may raise, and then nothing more is published."""
@@ -28,15 +29,9 @@ GroupProgress = Callable[[int, int], None]
 
 def alike(spec: Spec) -> Hashable | None:
     """Specs with the same key can be computed in one call; None is one that needs a call of its own."""
-    settings = spec.settings
-    if spec.kind != "train" or settings["model"]["name"] != "mlp" or "features" not in settings["data"]["options"]:
+    if spec.kind != "train" or stacked.why_not_stacked(Recipe.of(spec.settings)):
         return None
-    plain = settings["mixing"]["name"] == "unmixed" and settings["precision"] == "float32"
-    watched = settings["validation"] is not None and (settings["best"] or {}).get("on") != "evaluation"
-    constant = settings["schedule"]["name"] in ("constant", "plateau") and settings["averaging"] is None
-    if not (plain and watched and constant) or settings["target"]["name"] == "teacher":
-        return None
-    return canonical([settings["data"], settings["model"]])
+    return canonical([spec.settings["data"], spec.settings["model"]])
 
 
 def execute_stacked(

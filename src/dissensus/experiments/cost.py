@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
-import torch
-
 from dissensus import datasets
-from dissensus.models import MODELS, Model, moments
-from dissensus.models.flops import forward_flops
+from dissensus.models import ARCHITECTURES
+from dissensus.models.flops import architecture_flops
 from dissensus.store.encoding import decode
 from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Spec, canonical
@@ -93,9 +91,7 @@ def _sizes(named: str, split: Holdout | Folds) -> tuple[int, tuple[int, ...], in
 
 @lru_cache(maxsize=64)
 def _forward(model: str, shape: tuple[int, ...], classes: int) -> int:
-    rule: Model = decode(json.loads(model), MODELS)
-    mean, std = moments(torch.zeros(1, *shape))
-    return forward_flops(rule.build(shape, classes, mean, std), shape)
+    return architecture_flops(decode(json.loads(model), ARCHITECTURES), shape, classes)
 
 
 def _speeds(ledger: RunSource) -> dict[str, float]:

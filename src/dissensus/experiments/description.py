@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from dissensus import stats
 from dissensus.errors import InputError
@@ -16,7 +16,7 @@ from dissensus.experiments.values import Checkpoint, EpochCurve, Fact, Measured,
 from dissensus.store.encoding import decode, encode, table
 from dissensus.store.spec import Json
 
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
 SCALES = ("smoke", "laptop", "paper")
@@ -168,8 +168,9 @@ class Claim(Generic[R]):
 
     `lower`: the first group's value is below the second's. `not_higher`: its mean is not above the second's, nor is it
     shown to be. `alike`: no two groups can be told apart, nor do they differ in one direction in every pair. `above`,
-    `below`: in every group the interval of the mean is on that side of `threshold`. `rising`: the interval of each step is
-    above 0. `remaining`: no verdict, but the share of the gap between two groups in `values[0]` that is left in `values[1]`.
+    `below`: in every group the interval of the mean is on that side of `threshold`. `rising`: the interval of each step
+    is above 0. `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by
+    `values[1]`.
     """
 
     text: str
@@ -218,13 +219,15 @@ class Experiment(Generic[R]):
         def replaced(groups: Mapping[str, Replicates[R]]) -> dict[str, dict[str, S]]:
             return {name: {key: run_of(run) for key, run in runs.items()} for name, runs in groups.items()}
 
-        exhibits: Any = tuple(
-            replace(exhibit, cells={row: replaced(points) for row, points in exhibit.cells.items()})  # type: ignore[arg-type]
-            for exhibit in self.exhibits
-        )
-        claims: Any = tuple(replace(claim, groups=replaced(claim.groups)) for claim in self.claims)  # type: ignore[arg-type]
-        changed: Experiment[S] = replace(self, exhibits=exhibits, claims=claims)  # type: ignore[assignment]
-        return changed
+        exhibits, claims = list[Any](), list[Any]()  # dataclasses.replace cannot change a type argument
+        for exhibit in self.exhibits:
+            cells: Any = {row: replaced(points) for row, points in exhibit.cells.items()}
+            exhibits.append(replace(exhibit, cells=cells))
+        for claim in self.claims:
+            groups: Any = replaced(claim.groups)
+            claims.append(replace(claim, groups=groups))
+        changed: Any = replace(self, exhibits=tuple(exhibits), claims=tuple(claims))
+        return cast("Experiment[S]", changed)
 
 
 _TYPES = table(

@@ -144,7 +144,9 @@ def measured(measure: Measure, *groups: Mapping[str, Node]) -> dict[str, Node]:
     }
 
 
-def measured_in_pairs(measure: Measure, first: Mapping[str, Node], second: Mapping[str, Node] | None = None) -> dict[str, Node]:
+def measured_in_pairs(
+    measure: Measure, first: Mapping[str, Node], second: Mapping[str, Node] | None = None
+) -> dict[str, Node]:
     """A measure of every two seeds: of one group, or the first seed of one and the second seed of another."""
     other = first if second is None else second
     pairs = combinations(sorted(first, key=int), 2)
@@ -152,7 +154,10 @@ def measured_in_pairs(measure: Measure, first: Mapping[str, Node], second: Mappi
 
 
 def score_table(
-    rows: Mapping[str, Recipe | Tuned], seeds: Iterable[int], seeds_of: Mapping[str, tuple[int, ...]] | None = None, **fields: Any
+    rows: Mapping[str, Recipe | Tuned],
+    seeds: Iterable[int],
+    seeds_of: Mapping[str, tuple[int, ...]] | None = None,
+    **fields: Any,
 ) -> ScoreTable[Node]:
     """A score table of recipes over seeds; `seeds_of` are those of rows that have fewer."""
     everywhere, own = tuple(seeds), seeds_of or {}

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from dissensus import random
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.labels import dawid_skene
 from dissensus.metrics.agreement import majority
 from dissensus.store.encoding import table
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A distribution an item: `probs` float64 [n, K], and the votes behind it, `counts` int64 [n, K], if there are any.
+    """A distribution per item: `probs` float64 [n, K], and the votes behind it, `counts` int64 [n, K], if there are any.
 
     `rows` are the items' rows in the whole data set: every draw is keyed by them, so a subset changes nothing.
     """
@@ -32,36 +34,50 @@ class Target:
         return len(self.rows)
 
 
+NO_TEACHERS: Mapping[str, Tensor] = MappingProxyType({})
+
+
 class TargetRule(Protocol):
     """A member of this axis: a frozen dataclass that turns data into the target of its training rows."""
 
-    def target(self, data: Data, rows: Tensor) -> Target:
-        """The target of these rows. Anything learned (class means, annotators' confusions) is learned on them alone."""
+    @property
+    def needed_runs(self) -> tuple[str, ...]:
+        """The ids of finished runs whose predictions the target is made of."""
+        return ()
+
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
+        """The target of these rows. Anything learned (class means, annotators' confusions) is learned on them alone.
+
+        `seed` is the run's own; `teachers` maps each of the needed runs to its logits [n, K] on these rows.
+        """
         ...
 
 
 @dataclass(frozen=True)
-class Empirical:
+class Empirical(TargetRule):
     """The share of each class among the votes (or the probabilities that were read in their place)."""
 
-    def target(self, data: Data, rows: Tensor) -> Target:
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         counts = data.counts
         return Target(data.people[rows], rows, None if counts is None else counts[rows])
 
 
 @dataclass(frozen=True)
-class Majority:
+class Majority(TargetRule):
     """One-hot of the most frequent vote; ties go to the lowest class index (`ties` counts them)."""
 
-    def target(self, data: Data, rows: Tensor) -> Target:
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         return Target(one_hot(majority(data.people[rows]), len(data.classes)), rows)
 
 
 @dataclass(frozen=True)
-class Gold:
-    """One-hot of the data set's own label: 000's and 001's "hard"."""
+class Gold(TargetRule):
+    """One-hot of the data set's own label, which Peterson et al. (2019) call hard."""
 
-    def target(self, data: Data, rows: Tensor) -> Target:
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         if data.gold is None:
             raise InputError(
                 "these data have no gold labels", where=data.name, hint="Use the target `majority` instead", state=""
@@ -70,26 +86,28 @@ class Gold:
 
 
 @dataclass(frozen=True)
-class Smoothed:
+class Smoothed(TargetRule):
     """Label smoothing of the majority: (1 - eps) one-hot + eps / K."""
 
     eps: float = 0.1
 
-    def target(self, data: Data, rows: Tensor) -> Target:
-        hard = Majority().target(data, rows)
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
+        hard = Majority().target(data, rows, seed=seed)
         return replace(hard, probs=(1 - self.eps) * hard.probs + self.eps / len(data.classes))
 
 
 @dataclass(frozen=True)
-class ClassMean:
-    """001's category soft targets: every item stands for the mean of the training items of its class."""
+class ClassMean(TargetRule):
+    """Every item stands for the mean of the training items of its class: category soft targets (Peterson et al. 2019)."""
 
-    def target(self, data: Data, rows: Tensor) -> Target:
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         return Target(class_means(data, rows)[data.labels[rows]], rows)
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(TargetRule):
     """Sparse votes shrunk toward the mean of their class: (counts + strength · mean) / (votes + strength).
 
     The posterior mean under a Dirichlet prior worth `strength` votes. The class is the majority's, never gold: with few
@@ -98,7 +116,8 @@ class Dirichlet:
 
     strength: float = 5.0
 
-    def target(self, data: Data, rows: Tensor) -> Target:
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         if data.counts is None:
             raise InputError(
                 "shrinkage needs to know how many votes an item has, and these data have only probabilities",
@@ -112,18 +131,19 @@ class Dirichlet:
 
 
 @dataclass(frozen=True)
-class DawidSkene:
-    """Dawid & Skene (1979): the posterior of each item's class given who said what, each annotator with a confusion
-    matrix of their own, by EM from the vote shares. Fitted on the training items alone.
+class DawidSkene(TargetRule):
+    """The posterior of each item's class given who said what (Dawid & Skene, 1979), fitted on the training items alone.
 
-    `smoothing` pseudo-counts on each confusion cell keep a person with two votes from being believed blindly.
+    EM ends when no probability moves by `tolerance`, or after `iterations` with a warning. `smoothing` pseudo-counts on
+    each cell of an annotator's confusion matrix keep a person with two votes from being believed blindly.
     """
 
-    iterations: int = 100
+    iterations: int = 10_000
     tolerance: float = 1e-6
     smoothing: float = 0.01
 
-    def target(self, data: Data, rows: Tensor) -> Target:
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         if data.votes is None or data.votes.annotator is None:
             raise InputError(
                 "Dawid–Skene needs to know who cast each vote, and these votes have no annotators",
@@ -132,69 +152,65 @@ class DawidSkene:
                 state="",
             )
         votes = data.votes.subset(rows.numpy())
-        assert votes.annotator is not None and votes.annotators is not None
-        n, k, people = len(votes.items), len(votes.classes), len(votes.annotators)
-        cell = votes.annotator * k + votes.label  # which (annotator, said) pair a vote belongs to
-        posterior = votes.soft.copy()
-        for _ in range(self.iterations):
-            prior = posterior.mean(0)
-            said = np.stack(
-                [np.bincount(cell, weights=posterior[votes.item, true], minlength=people * k) for true in range(k)], -1
-            ).reshape(people, k, k)  # [annotator, said, true]
-            confusion = said + self.smoothing
-            log_confusion = np.log(confusion / confusion.sum(1, keepdims=True)).reshape(people * k, k)
-            with np.errstate(divide="ignore"):
-                log_joint = np.tile(np.log(prior), (n, 1))
-            for true in range(k):
-                log_joint[:, true] += np.bincount(votes.item, weights=log_confusion[cell, true], minlength=n)
-            joint = np.exp(log_joint - log_joint.max(1, keepdims=True))
-            updated = joint / joint.sum(1, keepdims=True)
-            change = np.abs(updated - posterior).max()
-            posterior = updated
-            if change < self.tolerance:
-                break
+        posterior = dawid_skene.posterior(
+            votes, iterations=self.iterations, tolerance=self.tolerance, smoothing=self.smoothing
+        )
         return Target(torch.from_numpy(posterior), rows)
 
 
 @dataclass(frozen=True)
-class Teacher:
-    """Distillation: what other runs say of the training items, averaged (an ensemble where there are several).
+class Teacher(TargetRule):
+    """Distillation: what other runs, named by id, say of the items: the mean of their distributions, an ensemble's.
 
-    `runs` are ids; whoever resolves them calls `teacher_target` with their predictions.
+    Each is softened by `temperature` first.
     """
 
     runs: tuple[str, ...]
     temperature: float = 1.0
 
-    def target(self, data: Data, rows: Tensor) -> Target:  # noqa: ARG002 - only its runs can tell
-        raise InputError(
-            "a teacher's predictions must be made before its target",
-            where="teacher",
-            hint="Use `teacher_target`",
-            state="",
-        )
+    @property
+    @override
+    def needed_runs(self) -> tuple[str, ...]:
+        return self.runs
+
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
+        absent = [run for run in self.runs if run not in teachers]
+        if absent:
+            raise InputError(
+                f"the predictions of {', '.join(absent)} are not given",
+                where="teacher",
+                hint="Pass the logits of each of its runs as `teachers`, or train it as a recipe, which looks them up",
+                state="",
+            )
+        softened = [torch.softmax(teachers[run].double() / self.temperature, -1) for run in self.runs]
+        return Target(torch.stack(softened).mean(0), rows)
 
 
 @dataclass(frozen=True)
-class Shuffled:
-    """Control: the inner target with its rows permuted in the training split, so that item and people do not match."""
+class Shuffled(TargetRule):
+    """Control: the inner target with its rows permuted in the training split, so that item and people do not match.
+
+    Every run of the same `seed` has the same permutation; with None each run has its own.
+    """
 
     inner: TargetRule = Empirical()
-    seed: int = 0
+    seed: int | None = 0
 
-    def target(self, data: Data, rows: Tensor) -> Target:
-        inner = self.inner.target(data, rows)
-        permuted = torch.randperm(len(rows), generator=random.generator(self.seed, "split", "shuffled"))
+    @property
+    @override
+    def needed_runs(self) -> tuple[str, ...]:
+        return self.inner.needed_runs
+
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
+        inner = self.inner.target(data, rows, seed=seed, teachers=teachers)
+        generator = random.generator(seed if self.seed is None else self.seed, "split", "shuffled")
+        permuted = torch.randperm(len(rows), generator=generator)
         return Target(inner.probs[permuted], rows, None if inner.counts is None else inner.counts[permuted])
 
 
 TARGETS = table(Empirical, Majority, Gold, Smoothed, ClassMean, Dirichlet, DawidSkene, Teacher, Shuffled)
-
-
-def teacher_target(logits: Sequence[Tensor], rows: Tensor, temperature: float = 1.0) -> Target:
-    """The mean distribution of one or more teachers on these rows, each softened by `temperature`."""
-    softened = [torch.softmax(of_teacher.double() / temperature, -1) for of_teacher in logits]
-    return Target(torch.stack(softened).mean(0), rows)
 
 
 def class_means(data: Data, rows: Tensor) -> Tensor:

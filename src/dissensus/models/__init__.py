@@ -1,13 +1,12 @@
-"""Models, one file a family. A member is a frozen dataclass that is written into a spec; `build` makes its module."""
+"""Networks, one file per family. An architecture describes one and is written into a spec; `build` makes it a Model."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from torch import Tensor
-
+from dissensus.models.build import load_model, new_model
 from dissensus.models.classifier import Classifier
+from dissensus.models.heads import LinearHead
 from dissensus.models.mlp import Linear, Mlp
+from dissensus.models.model import Architecture, Model
 from dissensus.models.normalise import Normalise, moments
 from dissensus.models.resnet import ResNet18, ResNet20
 from dissensus.models.smallcnn import Smallcnn
@@ -15,9 +14,11 @@ from dissensus.models.speedy import Speedy
 from dissensus.store.encoding import table
 
 __all__ = [
-    "MODELS",
+    "ARCHITECTURES",
+    "Architecture",
     "Classifier",
     "Linear",
+    "LinearHead",
     "Mlp",
     "Model",
     "Normalise",
@@ -25,19 +26,9 @@ __all__ = [
     "ResNet20",
     "Smallcnn",
     "Speedy",
+    "load_model",
     "moments",
+    "new_model",
 ]
 
-
-class Model(Protocol):
-    """A member of this axis.
-
-    Weights are drawn from torch's global generator: build inside `random.seeded(seed, "init")`.
-    """
-
-    def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
-        """A module for float inputs of `shape` (without the batch), with the moments of its training inputs."""
-        ...
-
-
-MODELS = table(Linear, Mlp, Smallcnn, ResNet18, ResNet20, Speedy)
+ARCHITECTURES = table(Linear, Mlp, Smallcnn, ResNet18, ResNet20, Speedy)

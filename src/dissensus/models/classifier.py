@@ -1,9 +1,13 @@
-"""What every plain classifier shares: normalise, body, head; a loss and predictions. Composed, not inherited."""
+"""The ordinary network: normalise, body, head; cross-entropy. Families compose it, and rarely inherit."""
 
 from __future__ import annotations
 
+import copy
+
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from typing_extensions import override
 
 from dissensus.models.heads import LinearHead
 from dissensus.models.model import Model
@@ -12,39 +16,39 @@ from dissensus.models.predictions import Predictions
 
 
 class Classifier(Model):
-    """`body` turns normalised inputs into penultimate features [B, D], `head` those into logits [B, K].
-
-    `last_stage` is a part of `body`.
-
-    A model needs `loss` and `predict`; a kind of model that also needs them may have `start_epoch()` and
-    `after_step(x, target)`, which the training loop calls where they exist, and `prepare(x)`, which is called once with
-    the training inputs as they are stored, before anything else.
-    """
+    """`body` turns normalised inputs into penultimate features [B, D], `head` those into logits [B, K]."""
 
     head: LinearHead
 
-    def __init__(
-        self, normalise: Normalise, body: nn.Module, head: LinearHead, last_stage: nn.Module | None = None
-    ) -> None:
+    def __init__(self, normalise: Normalise, body: nn.Sequential, head: LinearHead) -> None:
         super().__init__()
         self.normalise, self.body, self.head = normalise, body, head
-        self._last_stage = (last_stage,)  # in a tuple, or its weights would be registered twice
 
-    @property
-    def last_stage(self) -> nn.Module | None:
-        """As it was given."""
-        return self._last_stage[0]
-
+    @override
     def forward(self, x: Tensor) -> Tensor:
-        """Logits [B, K] of float inputs: images in [0, 1], or features in their own units."""
+        """Logits [B, K]."""
         logits: Tensor = self.head(self.body(self.normalise(x)))
         return logits
 
+    @override
     def loss(self, x: Tensor, target: Tensor) -> Tensor:
-        """Mean cross-entropy to classes, int64 [B] (the faster index kernel), or to distributions, float [B, K]."""
+        """Mean cross-entropy; to classes by the faster index kernel."""
         return cross_entropy(self(x), target)
 
+    @override
     def predict(self, x: Tensor) -> Predictions:
-        """Logits and penultimate features, in the module's present mode and differentiable in x."""
+        """Logits and penultimate features."""
         features = self.body(self.normalise(x))
         return Predictions(self.head(features), features)
+
+    @property
+    @override
+    def last_stage(self) -> nn.Module | None:
+        """Found by the shapes alone: on the meta device nothing is computed."""
+        x = torch.empty(1, *self.normalise.shape, device="meta")
+        last = None
+        for part, shapes_only in zip(self.body, copy.deepcopy(self.body).eval().to("meta", x.dtype), strict=True):
+            x = shapes_only(x)
+            if x.ndim == 4 and x.shape[2:].numel() > 1:
+                last = part
+        return last

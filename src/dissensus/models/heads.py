@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 
 class LinearHead(nn.Linear):
@@ -12,6 +13,7 @@ class LinearHead(nn.Linear):
         super().__init__(features, classes, bias=bias)
         self.scale = scale
 
+    @override
     def forward(self, features: Tensor) -> Tensor:
         """[B, features] to [B, classes]."""
         logits = super().forward(features)

@@ -1,7 +1,7 @@
-"""Heads for feature vectors: a linear model, and a multi-layer perceptron.
+"""Networks for feature vectors: a linear model, and a multi-layer perceptron.
 
-`Mlp()` is the head of 002 (Soft-Label Training Preserves Epistemic Uncertainty): Linear(d, 256)–GELU–Dropout(0.2)–
-Linear(256, K) on frozen embeddings. Here the features are standardised first, with the moments given to `build`;
+`Mlp()` is that of "Soft-Label Training Preserves Epistemic Uncertainty" (2025): Linear(d, 256)–GELU–Dropout(0.2)–
+Linear(256, K) on frozen embeddings. Here the features are standardised first, by the mean and std given to `build`;
 `Mlp(standardise=False)` is the paper's. Initialisation is PyTorch's. Images are flattened.
 """
 
@@ -25,7 +25,7 @@ class Linear:
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
         """For inputs of `shape` (without the batch)."""
-        return Classifier(Normalise(shape, mean, std), nn.Flatten(), LinearHead(prod(shape), classes))
+        return Classifier(Normalise(shape, mean, std), nn.Sequential(nn.Flatten()), LinearHead(prod(shape), classes))
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,6 @@ class Mlp:
             mean, std = torch.zeros_like(mean), torch.ones_like(std)
         widths = (prod(shape), *self.hidden)
         layers: list[nn.Module] = [nn.Flatten()]
-        for wide, narrow in pairwise(widths):
-            layers += [nn.Linear(wide, narrow), nn.GELU(), nn.Dropout(self.dropout)]
+        for wide_in, wide_out in pairwise(widths):
+            layers += [nn.Linear(wide_in, wide_out), nn.GELU(), nn.Dropout(self.dropout)]
         return Classifier(Normalise(shape, mean, std), nn.Sequential(*layers), LinearHead(widths[-1], classes))

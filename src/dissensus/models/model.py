@@ -1,8 +1,9 @@
-"""What every network can do."""
+"""What every network can do, and how one is described."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 from torch import Tensor, nn
 
@@ -11,7 +12,10 @@ from dissensus.models.predictions import Predictions
 
 
 class Model(nn.Module, ABC):
-    """A network that can be trained and asked.
+    """A network that can be trained and asked: `loss` and `predict`, and hooks for networks that need them.
+
+    Inputs x are floats: images in [0, 1], or features in their own units. A target is classes, int64 [B], or
+    distributions, float [B, K]. Write `@override` on whatever a subclass overrides: then a misspelt hook is a type error.
 
     `head` is the last layer, where it is a linear layer on the features that `predict` gives; None elsewhere.
     """
@@ -28,7 +32,27 @@ class Model(nn.Module, ABC):
     def predict(self, x: Tensor) -> Predictions:
         """Predictions of a batch, in the module's present mode and differentiable in x."""
 
+    def prepare(self, x: Tensor) -> None:
+        """Called once, before anything else, with the training inputs as they are stored (images as uint8)."""
+
+    def start_epoch(self) -> None:
+        """Called before the first step of every epoch."""
+
+    def after_step(self, x: Tensor, target: Tensor) -> None:
+        """Called after every step, with the batch of that step."""
+
     @property
     def last_stage(self) -> nn.Module | None:
         """The last part whose output is still a map [B, C, h, w] with more than one cell; None where there is none."""
         return None
+
+
+class Architecture(Protocol):
+    """A network described: a frozen dataclass, which is written into a spec."""
+
+    def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Model:
+        """A network for inputs of `shape` (without the batch), with the mean and std of its training inputs per channel.
+
+        Weights are drawn from torch's global generator. `models.build` calls this; nobody else needs to.
+        """
+        ...

@@ -1,13 +1,14 @@
-"""The first layer of every model, so that what stands before it, attacks above all, works in the input's own units."""
+"""The first layer of every network, so that whatever acts on inputs, attacks above all, works in their own units."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 
 class Normalise(nn.Module):
-    """(x - mean) / std for each channel of images [B, C, H, W] or each feature of [B, D]; saved with the weights."""
+    """(x - mean) / std per channel of images [B, C, H, W] or per feature of [B, D]; saved with the weights."""
 
     mean: Tensor
     std: Tensor
@@ -18,19 +19,21 @@ class Normalise(nn.Module):
             raise ValueError(
                 f"inputs {shape} need {shape[0]} means and stds, not {tuple(mean.shape)}, {tuple(std.shape)}"
             )
+        self.shape = shape
         broadcast = (shape[0], *(1 for _ in shape[1:]))
         self.register_buffer("mean", mean.detach().float().reshape(broadcast).clone())
         self.register_buffer("std", std.detach().float().reshape(broadcast).clone())
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         """The same shape, centred and scaled."""
         return (x - self.mean) / self.std
 
 
 def moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and std for `Normalise`, float32: of each channel of images [N, C, H, W], of each feature of [N, D].
+    """Mean and std for `Normalise`, float32: per channel of images [N, C, H, W], per feature of [N, D].
 
-    uint8 images are measured in [0, 1], as models see them. What never varies gets std 1. Give it training rows only.
+    uint8 images are measured in [0, 1], as networks see them. What never varies gets std 1. Give it training rows only.
 
     >>> mean, std = moments(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
     >>> mean.tolist(), std.tolist()

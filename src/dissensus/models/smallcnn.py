@@ -34,4 +34,4 @@ class Smallcnn:
             nn.Linear(self.width * (height // 2) * (across // 2), self.hidden),
             nn.ReLU(),
         )
-        return Classifier(Normalise(shape, mean, std), body, LinearHead(self.hidden, classes), last_stage=body[2])
+        return Classifier(Normalise(shape, mean, std), body, LinearHead(self.hidden, classes))

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
+from typing_extensions import override
 
+from dissensus.datasets.data import to_float
 from dissensus.models.classifier import Classifier
 from dissensus.models.heads import LinearHead
 from dissensus.models.normalise import Normalise
@@ -45,7 +47,7 @@ class Speedy:
             wide_in, side = width, max(1, side // 2)
         body = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
         head = LinearHead(wide_in, classes, bias=False, scale=self.scale)
-        return Whitened(Normalise(shape, mean, std), body, head, last_stage=layers[-1])
+        return Whitened(Normalise(shape, mean, std), body, head)
 
 
 def _convolution(wide_in: int, wide_out: int) -> nn.Conv2d:
@@ -58,10 +60,12 @@ def _convolution(wide_in: int, wide_out: int) -> nn.Conv2d:
 class Whitened(Classifier):
     """A classifier whose body begins with a `Whitening`."""
 
+    @override
     def prepare(self, x: Tensor) -> None:
         """Set the stem by the training images x [N, C, H, W], as they are stored."""
-        stem = self.body[0]  # type: ignore[index]
-        stem.whiten(self.normalise(x.float() / 255 if x.dtype == torch.uint8 else x))
+        stem = self.body[0]
+        assert isinstance(stem, Whitening)
+        stem.whiten(self.normalise(to_float(x)))
 
 
 class Whitening(nn.Module):
@@ -96,6 +100,7 @@ class Whitening(nn.Module):
         filters = (directions / torch.sqrt(variances + floor)).T.reshape(wide, -1, PATCH, PATCH)
         self.weight.copy_(torch.cat([filters, -filters]))
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, 8C, H - 1, W - 1]."""
         return conv2d(x, self.weight, self.bias)

@@ -18,6 +18,7 @@ from dissensus.errors import InputError
 from dissensus.experiments.description import Exhibit, PaperNumber, Printed, Statistic
 
 Keys = Mapping[str, type]
+MEAN: Statistic = "mean"
 E = TypeVar("E", bound=Exhibit[Any])
 
 EXHIBIT: Keys = {"source": str, "seeds": int, "numbers": list}
@@ -155,7 +156,7 @@ def attach(
         point = (points or {"": ""}).get(number.part)
         row = (rows or {}).get(number.row, number.row)
         column = (columns or {}).get(number.column, number.column)
-        value, statistic = (column, "mean") if isinstance(column, str) else column
+        value, statistic = column if isinstance(column, tuple) else (column, MEAN)
         if point is not None and point in exhibit.cells.get(row, {}) and value in exhibit.value_names:
             beside.append(Printed(number, row, value, point, statistic))
         else:

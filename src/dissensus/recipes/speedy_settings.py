@@ -13,9 +13,11 @@ from dissensus.labels.delivery import Soft
 from dissensus.labels.targets import Empirical
 from dissensus.models import Speedy
 from dissensus.training.augmentation import CropFlip, InTurn
+from dissensus.training.averaging import Ema
 from dissensus.training.distortions import Distort
-from dissensus.training.optimisers import Ema, Linear, Sgd
+from dissensus.training.optimisers import Sgd
 from dissensus.training.recipe import Recipe
+from dissensus.training.schedules import LinearDecay
 
 AUGMENT = InTurn((Distort(), CropFlip(padding=4, reflect=True)))
 
@@ -26,7 +28,7 @@ LAPTOP = Recipe(
     delivery=Soft(),
     augment=AUGMENT,
     optimiser=Sgd(lr=0.2, weight_decay=1e-3, nesterov=True),
-    schedule=Linear(warmup=7),
+    schedule=LinearDecay(warmup=7),
     averaging=Ema(epochs=3.0),
     epochs=36,
     batch=128,
@@ -35,7 +37,7 @@ LAPTOP = Recipe(
 QUALITY = replace(
     LAPTOP,
     model=Speedy(widths=(32, 128, 256)),
-    schedule=Linear(warmup=12),
+    schedule=LinearDecay(warmup=12),
     averaging=Ema(epochs=5.0),
     epochs=60,
 )

@@ -62,8 +62,8 @@ def gallery(comparison: Comparison, predictions: Predictions, runs: RunSource) -
             voices.append(Voice("Truth", first["truth"][index].astype(np.float64), css="truth"))
         for method in comparison.methods:
             arrays = kept.get(method.label)
-            here = [] if arrays is None else np.flatnonzero(arrays["rows"] == row)
-            if arrays is not None and len(here):
+            here = np.flatnonzero(arrays["rows"] == row) if arrays is not None else None
+            if arrays is not None and here is not None and len(here):
                 log_probs = torch.log_softmax(torch.from_numpy(arrays["logits"][here]).double(), -1)
                 distance = float(metrics.kl(log_probs, torch.from_numpy(people)[None])[0])
                 voices.append(Voice(method.label, log_probs.exp().numpy()[0], method.style, kl=distance))

@@ -12,7 +12,7 @@ from dissensus import stats
 from dissensus.experiments.description import Claim, Experiment
 from dissensus.report.comparison import LEVEL, paired_test
 from dissensus.report.sections import numbers, read_replicates
-from dissensus.report.sources import training_runs
+from dissensus.report.training_sources import training_runs
 from dissensus.report.value_sections import spoken
 from dissensus.report.wording import counted, fixed, listed, p_value, signed, significant, title
 from dissensus.store.run_source import RunSource

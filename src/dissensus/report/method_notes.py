@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dissensus.report.sections import Section, all_runs
-from dissensus.report.sources import training_runs
+from dissensus.report.training_sources import training_runs
 from dissensus.report.wording import counted, setting
 from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Run, canonical

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dissensus import metrics, stats
+from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.experiments.description import ScoreTable
 from dissensus.metrics import temperature
 from dissensus.report import svg
@@ -126,31 +127,29 @@ def _curves(comparison: Comparison) -> Figure | None:
         caption += " Each seed has its own evaluation items, so bands overlap where differences in pairs are clear."
     panels = []
     for name, heading in CURVES.items():
-        paths = {method: path for method in comparison.methods if (path := _over_seeds(method, name))}
-        if not paths:
+        lines = [Line(method.label, method.style, _over_seeds(method, name)) for method in comparison.methods]
+        lines = [line for line in lines if line.path]
+        if not lines:
             continue
-        framed = _in_frame({method.label: path[-1][1] for method, path in paths.items()})
-        panels.append(
-            _curve_panel(comparison, name, heading, {m: path for m, path in paths.items() if m.label in framed})
-        )
-        if outside := [method.label for method in paths if method.label not in framed]:
+        framed = _in_frame({line.label: line.path[-1][1] for line in lines})
+        panels.append(_curve_panel(comparison, name, heading, [line for line in lines if line.label in framed]))
+        if outside := [line.label for line in lines if line.label not in framed]:
             caption += f" Outside the frame of {heading}: {listed(outside)}."
     return Figure(f"{comparison.table.key}-curves", "Over the epochs", caption, tuple(panels)) if panels else None
 
 
-def _curve_panel(comparison: Comparison, name: str, heading: str, paths: Mapping[Method, Path]) -> Panel:
-    settled = [mean for path in paths.values() for epoch, mean, _ in path if epoch > 0.2 * path[-1][0]]
+def _curve_panel(comparison: Comparison, name: str, heading: str, lines: Sequence[Line]) -> Panel:
+    settled = [mean for line in lines for epoch, mean, _ in line.path if epoch > 0.2 * line.path[-1][0]]
     limit = comparison.limit(name)
     edge = limit.cells[name].mean if limit is not None else None
     bounds = svg.padded([*settled, *(() if edge is None else (edge,))])
     if name == "accuracy":
         bounds = bounds[0], min(bounds[1], 1.0)
-    last = max(path[-1][0] for path in paths.values())
+    last = max(line.path[-1][0] for line in lines)
     ticks = svg.nice_ticks(0, last, 6) if last > 6 else [float(epoch) for epoch in range(int(last) + 1)]
     guides = []
     if edge is not None and limit is not None:
         guides.append(Guide(f"{limit.label}: {fixed(edge)}", ((0, edge), (last, edge))))
-    lines = [Line(method.label, method.style, path) for method, path in paths.items()]
     return plot(
         heading,
         lines,
@@ -257,7 +256,7 @@ def _joined(parts: Sequence[Events]) -> Events:
 
 def _supported(curve: metrics.SmoothReliability) -> Path:
     """The curve where enough items lie under the kernel."""
-    points = zip(curve.grid, curve.supported_accuracy, strict=True)
+    points = zip(curve.grid, _tmp_supported(curve), strict=True)
     return [(float(x), float(y), 0.0) for x, y in points if not math.isnan(y)]
 
 
@@ -281,7 +280,7 @@ def _entropies(comparison: Comparison, predictions: Predictions) -> Figure | Non
         note = "" if agreement is None else f"Spearman {fixed(agreement)}"
         every = max(1, math.ceil(len(pairs[0][0]) / SPECKS))
         specks: list[Point] = [(float(a), float(b)) for a, b in zip(*pairs[0], strict=True)][::every]
-        means = metrics.zero_then_equal_mass(people, model, 7)
+        means = zero_then_equal_mass(people, model, 7)
         path = [(x, y, 0.0) for x, y in zip(means["x"], means["y"], strict=True) if x is not None]
         ticks = svg.nice_ticks(*bounds, 3)
         panels.append(
@@ -355,3 +354,7 @@ def _difference_numbers(comparison: Comparison, row: MethodScores) -> Numbered:
             value = getattr(row.difference, statistic)
             if value is not None:
                 yield comparison.primary, "difference" if statistic == "mean" else statistic, "", value
+
+
+def _tmp_supported(curve):
+    return curve.accuracy

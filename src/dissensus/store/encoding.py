@@ -53,7 +53,7 @@ def decode(document: Any, members: Mapping[str, type]) -> Any:
 
 def name_of(member: type) -> str:
     """The spec name of a dataclass: ClassMean is `class_mean`, AdamW is `adamw`; or its own `spec_name`."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", member.__name__.replace("ResNet", "Resnet")).lower()
+    words = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", member.__name__).lower()
     return str(vars(member).get("spec_name", words))
 
 

@@ -8,25 +8,26 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from dissensus import metrics
 from dissensus.datasets.data import Data, to_float
 from dissensus.metrics import temperature as calibrate
+from dissensus.models import Model
 from dissensus.models.predictions import Predictions, concatenate
 from dissensus.store.spec import Json
 from dissensus.training.distributed import ALONE, Group
 
 
 @torch.no_grad()
-def predict(model: nn.Module, x: Tensor, batch: int = 500, group: Group = ALONE) -> Predictions:
+def predict(model: Model, x: Tensor, batch: int = 500, group: Group = ALONE) -> Predictions:
     """What the model says of each item, in eval mode, batch by batch; the result is on the CPU.
 
     The processes of a group share the items out, each item to one of them, and all get the whole result.
     """
     model.eval()
     mine = torch.split(x[group.part(len(x))], batch)
-    parts = [model.predict(to_float(part)).cpu() for part in mine if len(part)]  # type: ignore[operator]
+    parts = [model.predict(to_float(part)).cpu() for part in mine if len(part)]
     return concatenate([part for of_rank in group.gathered(parts) for part in of_rank])  # type: ignore[attr-defined]
 
 

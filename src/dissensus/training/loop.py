@@ -23,9 +23,12 @@ from dissensus.datasets.data import to_float
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Labels
 from dissensus.labels.mixing import Mixing, Unmixed
+from dissensus.models import Model
 from dissensus.training.augmentation import Augment, NoAugment
+from dissensus.training.averaging import Average, Ema, install, installed, moved
 from dissensus.training.distributed import ALONE, Group, Loss
-from dissensus.training.optimisers import EarlyStopping, Ema, OptimiserRule, Plateau, Schedule
+from dissensus.training.optimisers import OptimiserRule
+from dissensus.training.schedules import EarlyStopping, Schedule
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -60,7 +63,7 @@ class Settings:
 class State:
     """What the next step depends on, beside the weights.
 
-    `total` is the loss summed over the epoch's items so far, `average` the averaged weights and statistics by name.
+    `total` is the loss summed over the epoch's items so far, `average` the averaged weights.
     """
 
     epoch: int = 0
@@ -68,7 +71,7 @@ class State:
     total: Tensor | None = None
     watched: list[float] = field(default_factory=list)
     optimiser: dict[str, Any] | None = None
-    average: dict[str, Tensor] | None = None
+    average: Average | None = None
 
 
 Pause = Callable[[Callable[[], State]], None]
@@ -76,7 +79,7 @@ Pause = Callable[[Callable[[], State]], None]
 
 
 def fit(
-    model: nn.Module,
+    model: Model,
     x: Tensor,
     labels: Labels,
     settings: Settings,
@@ -96,7 +99,7 @@ def fit(
     observed, and at the end.
     """
     state = state or State()
-    loss: Loss = torch.compile(model.loss) if compiled else model.loss  # type: ignore[assignment, arg-type]
+    loss: Loss = torch.compile(model.loss) if compiled else model.loss
     loss_of = group.joined(model, loss)
     optimiser = settings.optimiser.build(model.parameters())
     if state.optimiser is not None:
@@ -112,8 +115,8 @@ def fit(
     while state.epoch < settings.epochs and not _stopped(settings, state):
         data = x, labels(state.epoch).to(x.device)
         mean = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot), group)
-        group.agree(model)
-        with _averaged(model, state.average, group):
+        with installed(state.average, model):
+            group.agree(model)
             watched = observe(state.epoch, mean)
         if watched is not None:
             state.watched.append(watched)
@@ -121,13 +124,13 @@ def fit(
         pause(snapshot)
     state.optimiser = optimiser.state_dict()
     if state.average is not None:
-        model.load_state_dict(state.average)
+        install(state.average, model)
         group.agree(model)
     return state
 
 
 def _epoch(
-    model: nn.Module,
+    model: Model,
     loss_of: Loss,
     optimiser: Optimizer,
     data: tuple[Tensor, Tensor],
@@ -140,24 +143,22 @@ def _epoch(
 ) -> float:
     """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
     model.train()
-    start_epoch, after_step = getattr(model, "start_epoch", None), getattr(model, "after_step", None)
-    if start_epoch is not None and state.step == 0:
-        start_epoch()
+    if state.step == 0:
+        model.start_epoch()
     x, labels = data
     epoch, device = state.epoch, x.device
     order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
     batches = torch.split(order, settings.batch)
     augments, mixes = settings.augment != NoAugment(), settings.mixing != Unmixed()
-    plateau = settings.schedule.after(state.watched) if isinstance(settings.schedule, Plateau) else 1.0
     cast: AbstractContextManager[object] = nullcontext()
     if settings.precision != "float32":
         cast = torch.autocast(device.type, PRECISIONS[settings.precision])
     total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
     with _dropout_streams(model, seed, epoch, group.rank) as start_step:
         for step in range(state.step, len(batches)):
-            lr = settings.optimiser.lr * plateau * settings.schedule.factor(epoch + step / len(batches), settings.epochs)
+            factor = settings.schedule.factor(epoch + step / len(batches), settings.epochs, state.watched)
             for parameters in optimiser.param_groups:
-                parameters["lr"] = lr
+                parameters["lr"] = settings.optimiser.lr * factor
             rows = batches[step]
             inputs, target = x[rows], labels[rows]
             if augments:  # while they are bytes: a quarter of the memory to move
@@ -173,42 +174,14 @@ def _epoch(
             optimiser.zero_grad(set_to_none=True)
             (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-            if after_step is not None:
-                after_step(inputs, target)
+            model.after_step(inputs, target)
             if settings.averaging is not None:
                 rate = settings.averaging.rate(epoch * len(batches) + step + 1, len(batches))
-                state.average = _moved(state.average, model, rate)
+                state.average = moved(state.average, model, rate)
             total += loss.detach() * (len(rows) * weight / group.world)
             state.step, state.total = step + 1, total
             after_each()
     return float(group.total(total.clone())) / len(x)
-
-
-def _moved(average: dict[str, Tensor] | None, model: nn.Module, rate: float) -> dict[str, Tensor]:
-    """The average, moved in place towards the present weights and statistics; the first is a copy of them."""
-    present = model.state_dict()
-    if average is None:
-        return {name: value.clone() for name, value in present.items()}
-    real = [name for name, value in present.items() if value.is_floating_point()]
-    torch._foreach_lerp_([average[name] for name in real], [present[name] for name in real], rate)
-    for name in present.keys() - set(real):  # batch norm's count of batches
-        average[name].copy_(present[name])
-    return average
-
-
-@contextmanager
-def _averaged(model: nn.Module, average: dict[str, Tensor] | None, group: Group) -> Iterator[None]:
-    """The model has the averaged weights inside the block, and its own ones afterwards."""
-    if average is None:
-        yield
-        return
-    own = {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(average)
-    group.agree(model)
-    try:
-        yield
-    finally:
-        model.load_state_dict(own)
 
 
 @contextmanager

@@ -5,33 +5,31 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery, Soft
 from dissensus.labels.mixing import MIXINGS, Mixing, Unmixed
-from dissensus.labels.targets import TARGETS, Empirical, TargetRule, Teacher
-from dissensus.models import MODELS, Model
+from dissensus.labels.targets import TARGETS, Empirical, TargetRule
+from dissensus.models import ARCHITECTURES, Architecture
 from dissensus.store.encoding import decode, encode, table
 from dissensus.store.spec import Json, Spec
 from dissensus.training.augmentation import Augment, CropFlip, Cutout, InTurn, NoAugment
+from dissensus.training.averaging import AVERAGES, Ema
 from dissensus.training.distortions import Distort
 from dissensus.training.loop import Settings
-from dissensus.training.optimisers import (
-    AVERAGES,
-    OPTIMISERS,
-    SCHEDULES,
-    STOPPINGS,
-    Cosine,
-    EarlyStopping,
-    Ema,
-    OptimiserRule,
-    Plateau,
-    Schedule,
-    Sgd,
-)
+from dissensus.training.optimisers import OPTIMISERS, OptimiserRule, Sgd
+from dissensus.training.schedules import SCHEDULES, STOPPINGS, Cosine, EarlyStopping, Schedule
 from dissensus.training.splits import SPLITS, Folds, Holdout
+
+
+class Digested(Protocol):
+    """Data whose content is known by its digest."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of the content."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Recipe:
     `keep` is all, or curve: of the many runs of a grid only the curve is wanted, and no scores, predictions or weights.
     """
 
-    model: Model
+    model: Architecture
     data: str = "digits"
     options: tuple[tuple[str, str | int | float | bool], ...] = ()
     votes: Resampled | None = None
@@ -92,7 +90,7 @@ class Recipe:
     chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
-        watches = isinstance(self.schedule, Plateau) or self.stopping or (self.best and self.best.on == "validation")
+        watches = self.schedule.watches or self.stopping or (self.best and self.best.on == "validation")
         if watches and self.validation is None:
             raise InputError(
                 "plateau, early stopping and the best validation epoch need a validation part",
@@ -114,12 +112,12 @@ class Recipe:
         names = [field.name for field in dataclasses.fields(Settings)]
         return Settings(**{name: getattr(self, name) for name in names})
 
-    def spec(self, data: Data, seed: int) -> Spec:
+    def spec(self, data: Digested, seed: int) -> Spec:
         """The spec of this recipe on these data: JSON with every default written out, the data by name and digest."""
         settings = {field.name: encode(getattr(self, field.name)) for field in dataclasses.fields(self)}
         settings["data"] = {"name": self.data, "options": dict(self.options), "digest": data.digest}
         del settings["options"]
-        inputs = {"teacher": self.target.runs} if isinstance(self.target, Teacher) else {}
+        inputs = {"teacher": self.target.needed_runs} if self.target.needed_runs else {}
         if self.chosen is not None:
             inputs["chosen"] = (self.chosen.by,)
         return Spec("train", {**settings, "seed": seed}, inputs)
@@ -145,7 +143,7 @@ class Recipe:
 AUGMENTS = table(NoAugment, CropFlip, Cutout, Distort, InTurn)
 
 AXES: Mapping[str, Mapping[str, type]] = {
-    "model": MODELS,
+    "model": ARCHITECTURES,
     "votes": table(Resampled),
     "split": SPLITS,
     "validation": SPLITS,

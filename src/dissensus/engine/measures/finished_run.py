@@ -32,9 +32,7 @@ class FinishedRun:
         """From the run's record and weights, on the CPU, or on a GPU where there is one."""
         run = ledger.read(run_id)
         setup, name = Stage.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
-        model = setup.model()
-        model.load_state_dict(ledger.weights(run_id, name))
-        return cls(setup, name, on_device(model, setup))
+        return cls(setup, name, on_device(setup.trained(run_id, ledger, name), setup))
 
     @property
     def seed(self) -> int:

@@ -37,7 +37,7 @@ class VoteStatistics(Measure):
         scores = {
             "classes": len(data.classes),
             "items": len(data),
-            "votes_an_item": float(data.counts.sum(1).double().mean()),
+            "votes_per_item": float(data.counts.sum(1).double().mean()),
             "normalised_entropy": float(entropy.mean()),
             "normalised_entropy_sd": float(entropy.std(ddof=1)) if len(entropy) > 1 else None,
             "unanimous": float((entropy == 0).mean()),

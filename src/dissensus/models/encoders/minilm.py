@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from typing_extensions import override
 
 from dissensus.errors import InputError
 from dissensus.models.encoders.encoder import Name, Reads, Vectors, package
@@ -86,6 +87,7 @@ class Bert(nn.Module):
             layer.load_state_dict(_layer(_under(f"encoder.layer.{number}.", weights)))
         self.eval()
 
+    @override
     def forward(self, tokens: Tensor, absent: Tensor) -> Tensor:
         """[B, T] of token numbers, and True where there is none, to [B, T, width]."""
         hidden: Tensor = self.norm(self.word[tokens] + self.position[: tokens.shape[1]])

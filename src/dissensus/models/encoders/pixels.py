@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and std of its pixels in [0, 1]
-Moments = tuple[tuple[float, ...], tuple[float, ...]]
+from dissensus.datasets.data import Moments
+
+IMAGENET: Moments = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and std of its pixels in [0, 1]
 
 
 def prepare(images: Tensor, size: int, moments: Moments = IMAGENET) -> Tensor:

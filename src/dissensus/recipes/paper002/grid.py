@@ -16,9 +16,8 @@ from dissensus.models import Mlp
 from dissensus.recipes.printed import attach
 from dissensus.training.optimisers import Adam
 from dissensus.training.recipe import Best, Recipe
-from dissensus.training.schedules import Constant, Plateau, Schedule
+from dissensus.training.schedules import Constant, EarlyStopping, Plateau, Schedule
 from dissensus.training.splits import Holdout
-from dissensus.training.stopping import EarlyStopping
 
 SETS = {
     "ChaosNLI": ("chaosnli", "minilm"),

@@ -85,9 +85,7 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     clear = ValueTable(
         key="untied",
         title="Where one class has the most votes",
-        cells={
-            method: {name: measured(Untied(), runs.of(name, method)) for name in SETS} for method in ("Hard", "Soft")
-        },
+        cells={method: {name: measured(Untied(), runs.of(name, method)) for name in SETS} for method in ("Hard", "Soft")},
         columns={"accuracy": Measured("accuracy_untied")},
         baseline="Hard",
         note="Accuracy on items without a tie, so that no tie-break decides what is right; p of the exact Wilcoxon test.",

@@ -96,6 +96,4 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa
 
 
 def _statistics() -> Cells[Node]:
-    return {
-        name: {"": {"votes": Measurement(VoteStatistics(DataRef(dataset)))}} for name, (dataset, _) in SETS.items()
-    }
+    return {name: {"": {"votes": Measurement(VoteStatistics(DataRef(dataset)))}} for name, (dataset, _) in SETS.items()}

@@ -87,9 +87,7 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     geometry = tuple(seed for seed in run.geometry if seed in run.few)
     swept = run.votes if scale != "laptop" else run.votes[:1]
     cells = {
-        method: {
-            f"K = {votes}": measured(run.hessian, seeded(run.sparse(method, votes), geometry)) for votes in swept
-        }
+        method: {f"K = {votes}": measured(run.hessian, seeded(run.sparse(method, votes), geometry)) for votes in swept}
         for method in ("SLS", "Soft")
     }
     table: ValueTable[Node] = ValueTable(

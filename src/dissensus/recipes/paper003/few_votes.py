@@ -32,9 +32,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         table, rest = attach(table, rest, points={f"K = {votes}": ""})
         tables.append(table)
     points = {f"K = {votes}": votes for votes in run.votes}
-    cells = {
-        method: {point: run.sparse_runs(method, votes) for point, votes in points.items()} for method in run.sweep
-    }
+    cells = {method: {point: run.sparse_runs(method, votes) for point, votes in points.items()} for method in run.sweep}
     hard = {method: of_votes for method, of_votes in cells.items() if method != SHRUNK}
     reach = stats.power(len(run.few), (len(hard) - 1) * len(run.votes), alternative="less").sentence
     tested = {
@@ -123,9 +121,7 @@ def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     table = ValueTable(
         key="sweep",
         title="Scores by the number of votes",
-        cells={
-            method: {str(votes): run.sparse_runs(method, votes) for votes in run.votes} for method in run.sweep
-        },
+        cells={method: {str(votes): run.sparse_runs(method, votes) for votes in run.votes} for method in run.sweep},
         columns={
             "soft NLL": NLL,
             "accuracy": Score("accuracy"),

@@ -24,9 +24,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         rows = {label: replace(recipe, best=AS_PRINTED) for label, recipe in settings.items()}
     used = seeds or ((0, 1) if scale == "smoke" else (0, 1, 2))
     runs = {label: seeded(recipe, used) for label, recipe in rows.items()}
-    scores = score_table(
-        rows, used, key="scores", title="speedy with soft labels", baseline=QUALITY, columns=COLUMNS
-    )
+    scores = score_table(rows, used, key="scores", title="speedy with soft labels", baseline=QUALITY, columns=COLUMNS)
     of_soft = [number for number in printed_numbers("003", "table2") if number.row == "Soft"]
     scores, apart = attach(scores, of_soft, rows={"Soft": QUALITY})
     flipped: ValueTable[Node] = ValueTable(

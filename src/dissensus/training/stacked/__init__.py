@@ -13,7 +13,8 @@ labels, dropout masks, updates, plateaus and stops. Tests compare the two.
     side_by_side.py  stacks at the same time, in processes or threads
 """
 
+from dissensus.training.stacked.eligibility import why_not_stacked
 from dissensus.training.stacked.members import Member, Monitor, Trained
 from dissensus.training.stacked.stack import Checkpoint, fit
 
-__all__ = ["Checkpoint", "Member", "Monitor", "Trained", "fit"]
+__all__ = ["Checkpoint", "Member", "Monitor", "Trained", "fit", "why_not_stacked"]

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.models import Mlp
-from dissensus.training.optimisers import Plateau
 from dissensus.training.stacked.heads import EVALUATION_ROWS, STATES
 from dissensus.training.stacked.members import Member
 from dissensus.training.stacked.shared_inputs import identity
@@ -43,7 +42,7 @@ class Line:
     def rate(self) -> float:
         """The learning rate of the next epoch."""
         schedule, watched = self.member.schedule, self.curve["validation_loss"]
-        return self.member.optimiser.lr * (schedule.after(watched) if isinstance(schedule, Plateau) else 1.0)
+        return self.member.optimiser.lr * schedule.factor(len(watched), self.epochs, watched)
 
     @property
     def stops(self) -> bool:

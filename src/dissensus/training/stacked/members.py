@@ -11,7 +11,9 @@ from torch import Tensor
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Labels
 from dissensus.models import Mlp
-from dissensus.training.optimisers import Adam, AdamW, Constant, EarlyStopping, OptimiserRule, Plateau, Schedule, Sgd
+from dissensus.training.optimisers import Adam, OptimiserRule
+from dissensus.training.schedules import Constant, EarlyStopping, Schedule
+from dissensus.training.stacked.eligibility import architecture_problem, rules_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,26 +89,20 @@ def check(x: Tensor, members: Sequence[Member], head: Mlp, classes: int) -> None
             hint="Correct or drop the rows",
             state="",
         )
-    if not head.hidden or not 0 <= head.dropout < 1:
-        raise InputError(
-            f"{head} is not a head that a stack can hold: hidden layers, dropout in [0, 1)", where="head", state=""
-        )
-    for place, member in enumerate(members):
-        problem = _problem(member, len(x), classes)
-        if problem:
-            raise InputError(problem, where=f"member {place}", state="")
+    if problem := architecture_problem(head):
+        raise InputError(problem, where="head", state="")
+    for number, member in enumerate(members):
+        if problem := _problem(member, len(x), classes):
+            raise InputError(problem, where=f"member {number}", state="")
 
 
-def _problem(member: Member, items: int, classes: int) -> str | None:
+def _problem(member: Member, items: int, classes: int) -> str:
     if member.epochs < 1 or member.batch < 1:
         return f"{member.epochs} epochs of batches of {member.batch} train nothing"
     if len(member.train_rows) < member.batch:
         return f"{len(member.train_rows)} training items are fewer than a batch of {member.batch}"
-    if not isinstance(member.optimiser, (Adam, AdamW, Sgd)):
-        return f"a stack takes adam, adamw and sgd, not {member.optimiser}"
-    if not isinstance(member.schedule, (Constant, Plateau)):
-        return f"a stack takes a constant or plateau schedule, not {member.schedule}: train it with the plain loop"
-    problem = _label_problem(member.labels(0), len(member.train_rows), classes)
+    problem = rules_problem(member.optimiser, member.schedule)
+    problem = problem or _label_problem(member.labels(0), len(member.train_rows), classes)
     if problem:
         return problem
     judged = {"validation": (member.validation_rows, member.validation_target, member.validation_target)}
@@ -120,13 +116,13 @@ def _problem(member: Member, items: int, classes: int) -> str | None:
     for rows in (member.train_rows, *(rows for rows, *_ in judged.values())):
         if int(rows.min()) < 0 or int(rows.max()) >= items:
             return f"rows {int(rows.min())} to {int(rows.max())} are asked for, and the features have {items}"
-    return None
+    return ""
 
 
-def _label_problem(labels: Tensor, items: int, classes: int) -> str | None:
+def _label_problem(labels: Tensor, items: int, classes: int) -> str:
     soft = labels.is_floating_point()
     if labels.shape != ((items, classes) if soft else (items,)):
         return f"labels of shape {tuple(labels.shape)} for {items} training items and {classes} classes"
     if not soft and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         return f"labels from {int(labels.min())} to {int(labels.max())}, and there are {classes} classes"
-    return None
+    return ""

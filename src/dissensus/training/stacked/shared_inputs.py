@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dissensus import random
-from dissensus.models import Mlp, Normalise, moments
+from dissensus.models import Classifier, Mlp, new_model
 from dissensus.training.stacked.members import Member
 
 _GLOBAL_GENERATOR = threading.Lock()  # initial weights are drawn from it, by one thread at a time
@@ -24,10 +24,11 @@ class Deck:
 
     def __init__(self, x: Tensor, member: Member, head: Mlp, classes: int) -> None:
         train = x[member.train_rows]
-        with _GLOBAL_GENERATOR, random.seeded(member.seed, "init"):
-            model = head.build(tuple(x.shape[1:]), classes, *moments(train)).to(x.dtype)
+        with _GLOBAL_GENERATOR:
+            model = new_model(head, train, classes, seed=member.seed).to(x.dtype)
+        assert isinstance(model, Classifier)
         self.initial = {name: parameter.detach() for name, parameter in model.named_parameters()}
-        self.normalise: Normalise = model.normalise
+        self.normalise = model.normalise
         self.head, self.seed, self.batch = head, member.seed, member.batch
         self._train = self.normalise(train)
         self.validation: Tensor = self.normalise(x[member.validation_rows])
