@@ -147,7 +147,7 @@ METHODS = {"Soft": GOOD, "Sampled": {"sharpness": 1.0, "blur": 0.21}, "Majority"
 
 def experiment_of(*exhibits: object, **changes: object) -> Experiment[str]:
     fixed = {
-        "name": "fake",
+        "key": "fake",
         "title": "A made-up study",
         "question": "Which one?",
         "scale": "laptop",

@@ -27,7 +27,7 @@ def digest_of(name, options):
 
 
 def experiment(*exhibits, claims=()):
-    return Experiment(name="n", title="t", question="q", scale="smoke", exhibits=exhibits, claims=claims)
+    return Experiment(key="n", title="t", question="q", scale="smoke", exhibits=exhibits, claims=claims)
 
 
 def table(cells):

@@ -37,7 +37,7 @@ V, W = Measured("v"), Measured("w")
 
 def experiment(*exhibits, claims=(), apart=()):
     return Experiment(
-        name="t/x",
+        key="t/x",
         title="A title",
         question="Why?",
         scale="laptop",

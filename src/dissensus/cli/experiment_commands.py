@@ -199,7 +199,7 @@ def _run(
     runs = Ledger(ledger or Path(out) / "runs")
     at_a_time = workers or cores()
     if dry_run:
-        click.echo(f"{experiment.title} ({experiment.name}, {experiment.scale} scale)")
+        click.echo(f"{experiment.title} ({experiment.key}, {experiment.scale} scale)")
         click.echo(forecast(planned.specs, runs).sentence(at_a_time))
         return
     folder = writable_folder(out)
@@ -322,7 +322,7 @@ def _announcement(planned: Plan, runs: Ledger) -> str:
     experiment = planned.experiment
     done = sum(spec.id in runs for spec in planned.specs)
     before = f", {done} of them finished before" if done else ""
-    return f"{experiment.title} ({experiment.name}, {experiment.scale} scale): {len(planned.specs)} runs{before}."
+    return f"{experiment.title} ({experiment.key}, {experiment.scale} scale): {len(planned.specs)} runs{before}."
 
 
 def _write_report(experiment: Experiment[str], folder: Path, runs: RunSource) -> None:

@@ -185,7 +185,7 @@ class Claim(Generic[R]):
 class Experiment(Generic[R]):
     """A question, and the runs that answer it. `apart` are printed numbers that have no cell to stand beside."""
 
-    name: str
+    key: str
     title: str
     question: str
     scale: str
@@ -198,7 +198,7 @@ class Experiment(Generic[R]):
     def __post_init__(self) -> None:
         keys = [exhibit.key for exhibit in self.exhibits]
         if len(set(keys)) < len(keys):
-            raise InputError(f"two exhibits have one key ({', '.join(keys)})", where=self.name, state="")
+            raise InputError(f"two exhibits have one key ({', '.join(keys)})", where=self.key, state="")
 
     @property
     def score_tables(self) -> tuple[ScoreTable[R], ...]:

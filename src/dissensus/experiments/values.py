@@ -38,16 +38,21 @@ class Score:
 class Measured:
     """A number that a measure gave."""
 
-    name: str
+    score: str
 
     @property
     def key(self) -> str:
         """What `results.csv` calls it."""
-        return self.name
+        return self.score
+
+    @property
+    def name(self) -> str:
+        """The score."""
+        return self.score
 
     def read(self, run: Run) -> Any:
         """The number in this run's record; None where it has none."""
-        return run.scores.get(self.name)
+        return run.scores.get(self.score)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment[Node]:
     few = {label: replace(recipe, votes=Resampled(FEW, replace=False)) for label, recipe in (full | shrunk).items()}
     note = f"Training sees {FEW} of each item's 50 votes, drawn without replacement."
     return Experiment(
-        name="demo",
+        key="demo",
         title="How should votes reach the optimiser?",
         question="Fifty people looked at each digit, and they did not agree. Which way of giving their votes to the "
         "optimiser yields a classifier whose probabilities match what people would say? What if only three had looked?",

@@ -23,6 +23,8 @@ def encode(value: Any) -> Any:
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        if "name" in fields:
+            raise TypeError(f"{type(value).__name__} has a field `name`, which is what a spec calls the type itself")
         return {"name": name_of(type(value)), **fields}
     if isinstance(value, Mapping):  # as pairs, so that their order is kept
         return {"name": MAPPING, "entries": [[key, encode(part)] for key, part in value.items()]}

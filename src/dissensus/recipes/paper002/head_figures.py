@@ -24,7 +24,7 @@ DISPUTED = (
 def figure2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """The same answer, another doubt."""
     return Experiment(
-        name="002/figure2",
+        key="002/figure2",
         title="The same answer, another doubt",
         question="Where both models name the people's favourite, do they agree with people on how sure to be?",
         scale=scale,
@@ -37,7 +37,7 @@ def figure2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 def figure5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     """The most disputed items."""
     return Experiment(
-        name="002/figure5",
+        key="002/figure5",
         title="The most disputed items",
         question="Where people differ most, what do models say that were trained on all votes, or on the majority?",
         scale=scale,
@@ -68,7 +68,7 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     }
     best_epoch = (fact("best_epoch"),)
     return Experiment(
-        name="002/figure4",
+        key="002/figure4",
         title="Can soft labels be trained on for longer?",
         question="When does the validation loss stop falling, with soft and with hard labels?",
         scale=scale,

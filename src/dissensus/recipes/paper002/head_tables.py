@@ -48,7 +48,7 @@ def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     numbers = [_schedule_named(number) for number in printed_numbers("002", "table2")]
     table, apart = attach(table, [replace(n, part="", row=f"{n.part}, {n.row}") for n in numbers])
     return Experiment(
-        name="002/table2",
+        key="002/table2",
         title="Which settings does each kind of label ask for?",
         question="Of the settings in the grid, which has the lowest validation loss, for soft and for hard labels?",
         scale=scale,
@@ -91,7 +91,7 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         note="Accuracy on items without a tie, so that no tie-break decides what is right; p of the exact Wilcoxon test.",
     )
     return Experiment(
-        name="002/table3",
+        key="002/table3",
         title="Do soft labels bring a model closer to people, and at what price?",
         question="With everything else chosen for each alone, is a head that was trained on all votes closer to them "
         "than one that was trained on the majority, and is it as accurate?",
@@ -143,7 +143,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     moved = [replace(n, part="", row=n.part or n.row) if n.column.startswith(gain) else n for n in rest]
     improvements, apart = attach(improvements, moved)
     return Experiment(
-        name="002/table4",
+        key="002/table4",
         title="Does the model doubt where people differ?",
         question="Is the entropy of the model's answer higher where people's votes are spread?",
         scale=scale,
@@ -175,7 +175,7 @@ def deliveries(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         "Soft", METHODS, "kl", ("kl", "accuracy", "entropy_pearson", "ece_mass_15"), numbers
     )
     return Experiment(
-        name="002/deliveries",
+        key="002/deliveries",
         title="Must the votes be in the loss, or may they come one at a time?",
         question="A single vote per item and epoch, drawn (SLS) or in turn (multipass), has the same expected gradient "
         "as all votes at once. 003 compares them on images; here on texts, too.",

@@ -36,7 +36,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa:
     )
     table, apart = attach(table, _sd_apart(printed_numbers("002", "table1")))
     return Experiment(
-        name="002/table1",
+        key="002/table1",
         title="How far do people disagree?",
         question="Three data sets with many votes per item: how many, and how far from each other?",
         scale=scale,
@@ -57,7 +57,7 @@ def _sd_apart(numbers: Iterable[PaperNumber]) -> Iterator[PaperNumber]:
 def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa: ARG001
     """A near-consensus and a disputed item."""
     return Experiment(
-        name="002/figure1",
+        key="002/figure1",
         title="From near consensus to dispute",
         question="Does disagreement differ from item to item?",
         scale=scale,
@@ -77,7 +77,7 @@ def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa
 def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa: ARG001
     """Entropy distributions."""
     return Experiment(
-        name="002/figure3",
+        key="002/figure3",
         title="How is disagreement spread over the items?",
         question="What share of the items has which vote entropy?",
         scale=scale,

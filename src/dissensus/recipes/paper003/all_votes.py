@@ -90,7 +90,7 @@ def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         source="003, §5.2",
     )
     return Experiment(
-        name="003/table2",
+        key="003/table2",
         title="Main comparison",
         question="All votes of CIFAR-10H: which way of giving them to the optimiser yields probabilities that match them?",
         scale=scale,
@@ -109,7 +109,7 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     tested, apart = _tested(run, labels, "SLS", rest)
     shuffled = {"Shuffled SLS": run.runs("Shuffled SLS")}
     return Experiment(
-        name="003/table3",
+        key="003/table3",
         title="Hard-delivery family",
         question="Is it the drawing of labels that matters, or only that each epoch shows one label per item?",
         scale=scale,
@@ -150,7 +150,7 @@ def table5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     labels = ("SLS", "Soft", "Majority", "Label smoothing", "Mixup")
     scores, apart = _scores(run, 5, "Other proper scores", labels, ("soft_nll", "kl", "soft_brier"))
     return Experiment(
-        name="003/table5",
+        key="003/table5",
         title="Other proper scores",
         question="Do KL and Brier score tell the same story as soft NLL?",
         scale=scale,
@@ -192,7 +192,7 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     )
     values, apart = attach(values, printed_numbers("003", "figure3"), columns={"smooth_ece": "smooth_ece_full"})
     return Experiment(
-        name="003/figure3",
+        key="003/figure3",
         title="Are the methods as sure as they should be?",
         question="How often is the top class right, given how sure the network was?",
         scale=scale,
@@ -254,7 +254,7 @@ def figure8(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         source="003, Figure 8",
     )
     return Experiment(
-        name="003/figure8",
+        key="003/figure8",
         title="Who gets there first?",
         question="After how many epochs is each delivery near its best?",
         scale=scale,
@@ -289,7 +289,7 @@ def figure10(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         source="003, Figure 10",
     )
     return Experiment(
-        name="003/figure10",
+        key="003/figure10",
         title="What is the Brier score made of?",
         question="Do the methods differ in calibration or in telling right from wrong?",
         scale=scale,

@@ -70,7 +70,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         for value, name in (("lambda_max_full", "The largest eigenvalue"), ("trace_full", "The trace"))
     )
     return Experiment(
-        name="003/table4",
+        key="003/table4",
         title="How sharp are the minima?",
         question="Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
         scale=scale,
@@ -111,7 +111,7 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         for point in points
     )
     return Experiment(
-        name="003/table6",
+        key="003/table6",
         title="How sharp are the minima with few votes?",
         question="Does the difference in sharpness stay when training sees K votes per item?",
         scale=scale,
@@ -168,7 +168,7 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         source="003, §5.3",
     )
     return Experiment(
-        name="003/figure7",
+        key="003/figure7",
         title="Where is the label noise?",
         question="Does drawing labels put more noise into the gradient of items that people disagree on?",
         scale=scale,
@@ -238,7 +238,7 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         )
     )
     return Experiment(
-        name="003/figure11",
+        key="003/figure11",
         title="Is there a barrier between the solutions?",
         question="Start from the same weights, deliver the same target in two ways: is the straight line between the "
         "results smooth?",

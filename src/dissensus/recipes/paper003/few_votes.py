@@ -60,7 +60,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         note="Apart, because the paper has no such row.",
     )
     return Experiment(
-        name="003/table1",
+        key="003/table1",
         title="Few votes: does hard delivery help?",
         question="With K votes per item, are labels that are drawn or cycled better than the soft labels of those K "
         "votes?",
@@ -133,7 +133,7 @@ def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     )
     table, apart = attach(table, printed_numbers("003", "figure1"))
     return Experiment(
-        name="003/figure1",
+        key="003/figure1",
         title="Few votes: scores by K",
         question="How do the deliveries compare as each item has fewer votes?",
         scale=scale,
@@ -205,7 +205,7 @@ def _by_error(
         for method in hard
     )
     return Experiment(
-        name=f"003/{name}",
+        key=f"003/{name}",
         title=title,
         question="Does an item gain more from hard delivery, the further its few votes are from all its votes?",
         scale=scale,
@@ -259,7 +259,7 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         "(c) The staler the labels, the worse, monotonically.", "rising", rows, (NLL,), source="003, §5.1 and Figure 4"
     )
     return Experiment(
-        name="003/figure4",
+        key="003/figure4",
         title="What if labels are drawn less often?",
         question="SLS draws a label per item every epoch. What if it keeps each draw for 5, 10 or 50 epochs?",
         scale=scale,

@@ -72,7 +72,7 @@ def _outside(
         if means.get((hard, value.name), 0.0) > means.get(("Soft", value.name), 0.0)  # what the paper's numbers say
     )
     return Experiment(
-        name=f"003/table{number}",
+        key=f"003/table{number}",
         title=title,
         question="Does the delivery of labels change how well a network notices images that it was not made for?",
         scale=scale,

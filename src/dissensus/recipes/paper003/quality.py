@@ -65,7 +65,7 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         ),
     )
     return Experiment(
-        name="003/quality",
+        key="003/quality",
         title="The paper's quality at a small part of its cost",
         question="Does a small network with a short schedule match ResNet-18 trained for 200 epochs on the same 8,000 "
         "images?",

@@ -47,7 +47,7 @@ def figure9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         for value, where in zip(STABILITY.values(), ("on all items", "where people disagree"), strict=True)
     )
     return Experiment(
-        name="003/figure9",
+        key="003/figure9",
         title="Do seeds look at the same places?",
         question="Are the places that decide the class the same from seed to seed?",
         scale=scale,
@@ -84,7 +84,7 @@ def figure12(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         source="003, §5.3 and Figure 12",
     )
     return Experiment(
-        name="003/figure12",
+        key="003/figure12",
         title="Do the networks see alike?",
         question="Are features more alike within a delivery than across deliveries?",
         scale=scale,
