@@ -164,13 +164,13 @@ def test_every_committed_record_of_a_measure_has_the_spec_that_its_measure_write
 
 
 def test_a_measure_of_too_many_or_too_few_runs_is_refused_when_it_is_planned():
-    with pytest.raises(InputError, match="hessian: it is computed from 1 runs, and 2 are given"):
+    with pytest.raises(InputError, match="hessian: the number of runs is 2, and must be 1"):
         measure_spec(Hessian(), ("a", "b"))
-    with pytest.raises(InputError, match="barrier: it is computed from 2 runs, and 1 are given"):
+    with pytest.raises(InputError, match="barrier: the number of runs is 1, and must be 2"):
         measure_spec(Barrier(), ("a",))
-    with pytest.raises(InputError, match="ensemble: it is computed from one or more runs, and 0 are given"):
+    with pytest.raises(InputError, match="ensemble: the number of runs is 0, and must be one or more"):
         measure_spec(Ensemble())
-    with pytest.raises(InputError, match="vote_statistics: it is computed from 0 runs, and 1 are given"):
+    with pytest.raises(InputError, match="vote_statistics: the number of runs is 1, and must be 0"):
         measure_spec(VoteStatistics(DIGITS), ("a",))
 
 

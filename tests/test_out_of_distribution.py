@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +20,8 @@ from dissensus.probes import detectors
 from dissensus.probes.detectors import DETECTORS
 from dissensus.store.ledger import Ledger
 from finished import SOFT, finished, measured, ref_to, write_cifar10h, write_sample, write_svhn
+from test_popquorn import official
+from test_popquorn import write as write_popquorn
 
 CIFAR = replace(SOFT, data="cifar10h", epochs=1)
 
@@ -70,8 +74,11 @@ def test_a_cap_takes_so_many_of_the_images_from_elsewhere(ledger):
     assert measured(measure, ledger, finished(ledger, CIFAR)).facts["items"]["outside"] == 12
 
 
-def test_images_of_another_size_or_other_content_than_planned_are_refused(ledger):
+def test_texts_images_of_another_size_and_other_content_than_planned_are_refused(ledger):
     run = finished(ledger, CIFAR)
+    write_popquorn(Path(os.environ["DISSENSUS_DATA"]), official("7,0,Hey,3.0", "9,0,Send it.,1.0"))
+    with pytest.raises(InputError, match="popquorn: it has no images to compare with"):
+        measured(OutOfDistribution(ref_to(datasets.load("popquorn"))), ledger, run)
     with pytest.raises(InputError, match=r"its images are \[1, 8, 8\], those of the run \[3, 32, 32\]"):
         measured(OutOfDistribution(ref_to(datasets.load("digits"))), ledger, run)
     with pytest.raises(InputError, match="planned on 0000000000000000"):

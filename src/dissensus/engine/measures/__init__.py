@@ -84,7 +84,7 @@ def measure_spec(measure: Measure, run_ids: tuple[str, ...] = ()) -> Spec:
     if measure.runs != len(run_ids) and not (measure.runs is None and run_ids):
         takes = "one or more" if measure.runs is None else measure.runs
         raise InputError(
-            f"it is computed from {takes} runs, and {len(run_ids)} are given", where=name_of(type(measure)), state=""
+            f"the number of runs is {len(run_ids)}, and must be {takes}", where=name_of(type(measure)), state=""
         )
     kind: Kind = "select" if isinstance(measure, Lowest) else "measure" if len(run_ids) < 2 else "relate"
     return Spec(kind, encode(measure), {"of": run_ids} if run_ids else {})

@@ -38,8 +38,8 @@ class Paired(Measure):
         methods = run_ids[: len(run_ids) // 2], run_ids[len(run_ids) // 2 :]
         scores: dict[str, float | None] = {}
         for metric, sign in COMPARED.items():
-            of_runs = ([ledger.read(run).scores[self.checkpoint]["raw"][metric] for run in runs] for runs in methods)
-            pairs = [(a, b) for a, b in zip(*of_runs, strict=True) if a is not None and b is not None]
+            values = ([ledger.read(run).scores[self.checkpoint]["raw"][metric] for run in runs] for runs in methods)
+            pairs = [(a, b) for a, b in zip(*values, strict=True) if a is not None and b is not None]
             if pairs:
                 a, b = zip(*pairs, strict=True)
                 gain = sign * (fmean(a) - fmean(b))

@@ -47,8 +47,8 @@ class GradCam(Measure):
         first, second = load_pair(run_ids, ledger, self.checkpoint)
         rows = held_out_in_both(first.setup, second.setup)
         high = metrics.high_disagreement(first.setup.data.people[rows])
-        maps = [grad_cam(run.model, run.x(rows), layer=self.layer) for run in (first, second)]
-        on_all, on_high = stability(*maps), stability(*(of_run[high] for of_run in maps))
+        a, b = (grad_cam(run.model, run.x(rows), layer=self.layer) for run in (first, second))
+        on_all, on_high = stability(a, b), stability(a[high], b[high])
         facts = _facts(first, second, len(rows))
         facts["items"]["high"] = int(high.sum())
         facts["left_out"] = {"all": on_all.left_out, "high": on_high.left_out}
@@ -59,5 +59,5 @@ def _facts(first: FinishedRun, second: FinishedRun, items: int) -> Json:
     return {"checkpoints": [first.checkpoint, second.checkpoint], "items": {"evaluation": items}}
 
 
-def _mean(of_items: Stability) -> float | None:
-    return finite(float(of_items.correlation.mean())) if len(of_items.correlation) else None
+def _mean(maps: Stability) -> float | None:
+    return finite(float(maps.correlation.mean())) if len(maps.correlation) else None
