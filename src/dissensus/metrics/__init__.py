@@ -26,9 +26,10 @@ from dissensus.metrics.calibration import (
     top_label,
 )
 from dissensus.metrics.ceiling import (
-    entropy_correlation_ceiling,
+    RangedEstimate,
+    TruthScores,
+    estimate_truth_scores,
     soft_brier_unbiased,
-    soft_nll_expected,
     soft_nll_floor,
 )
 from dissensus.metrics.detection import auroc, fpr_at_95
@@ -39,7 +40,9 @@ __all__ = [
     "METRICS",
     "BrierDecomposition",
     "Metric",
+    "RangedEstimate",
     "SmoothReliability",
+    "TruthScores",
     "Value",
     "accuracy",
     "auroc",
@@ -50,7 +53,7 @@ __all__ = [
     "ece",
     "entropy",
     "entropy_correlation",
-    "entropy_correlation_ceiling",
+    "estimate_truth_scores",
     "fpr_at_95",
     "high_disagreement",
     "js",
@@ -68,7 +71,6 @@ __all__ = [
     "soft_brier",
     "soft_brier_unbiased",
     "soft_nll",
-    "soft_nll_expected",
     "soft_nll_floor",
     "top_label",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 from dissensus.metrics.checks import checked_counts, checked_log_probs, checked_probs, checked_target
 
 Kind = Literal["pearson", "spearman"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Floats = NDArray[np.float64]
 
 
