@@ -75,6 +75,16 @@ def test_the_high_disagreement_slice_has_the_top_tenth_and_its_ties():
     assert bool(high_disagreement(torch.tensor([[1.0, 0.0]] * 20)).all())
 
 
+def test_the_same_votes_in_any_class_order_are_in_the_slice_together():
+    orders = torch.tensor(list(permutations([20, 7, 5, 3])), dtype=torch.float64) / 35
+    calm = torch.tensor([[0.9, 0.1, 0.0, 0.0]] * 100, dtype=torch.float64)
+    chosen = high_disagreement(torch.cat([orders, calm]))
+    assert len(entropy(orders).unique()) > 1  # in the last bit
+    assert chosen.tolist() == [True] * len(orders) + [False] * len(calm)
+    few = torch.cat([orders, calm[:1].expand(10, 4)])  # now the percentile itself lies among the tied
+    assert high_disagreement(few).tolist() == [True] * len(orders) + [False] * 10
+
+
 def test_the_second_choice_among_equals_is_the_higher_class_index():
     model = torch.tensor([[0.1, 0.6, 0.0, 0.3], [0.3, 0.6, 0.0, 0.1], [0.5, 0.3, 0.2, 0.0]]).log()
     people = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.6, 0.3, 0.1, 0.0]])

@@ -30,9 +30,12 @@ def normalised_entropy(probs: Tensor) -> Tensor:
 
 
 def high_disagreement(probs: Tensor) -> Tensor:
-    """The items whose entropy is at or above the 90th percentile, bool [N]. Ties are in: it may be more than a tenth."""
-    entropies = entropy(probs)
-    return entropies >= float(np.quantile(entropies.numpy(), 0.9))
+    """The items whose entropy is at or above the 90th percentile, bool [N]. Ties are in: it may be more than a tenth.
+
+    The same shares in another order of classes tie, although rounding makes their entropies differ.
+    """
+    entropies = without_rounding(entropy(probs).numpy())
+    return torch.from_numpy(entropies >= np.quantile(entropies, 0.9))
 
 
 def entropy_correlation(probs: Tensor, target: Tensor, *, kind: Kind) -> float | None:
