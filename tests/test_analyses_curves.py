@@ -9,8 +9,8 @@ import torch
 from dissensus import metrics
 from dissensus.engine import measures as analyses
 from dissensus.engine.measures import compute
-from dissensus.engine.measures import from_records as curves
 from dissensus.errors import InputError
+from dissensus.metrics import calibration
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Run, Spec
 from finished import finished
@@ -86,7 +86,7 @@ def test_a_reliability_curve_has_gaps_where_it_would_rest_on_few_items(ledger, m
     _, facts, _ = compute(analyses.reliability((run,)), ledger)
     drawn = facts["full"]
     items = facts["items"]["full"] * np.array(drawn["density"]) * drawn["sigma"] * 2 * np.sqrt(np.pi)
-    monkeypatch.setattr(curves, "FEW", float(np.median(items)))
+    monkeypatch.setattr(calibration, "FEW", float(np.median(items)))
     _, facts, _ = compute(analyses.reliability((run,)), ledger)
     assert [value is None for value in facts["full"]["y"]] == (items < np.median(items)).tolist()
 

@@ -1,7 +1,7 @@
 """Comparing two methods over seeds, splits or items, without claiming more than the design can show.
 
-Differences are `first − second`, paired by position. Intervals are two-sided at `level` whatever the alternative. A number
-that the data cannot give (one pair, differences that do not vary) is None.
+Differences are `first − second`, paired by position. Intervals are two-sided at `level` whatever the alternative. A
+number that the data cannot give (one pair, differences that do not vary) is None.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, alternative: Alternative = 
     """Wilcoxon's signed-rank test, exact with ties and zeros: all 2ⁿ signs of the ranks that occurred are counted.
 
     Zero differences are dropped before ranking (Wilcoxon's own rule, SciPy's default); tied ones share midranks, and
-    differences that only rounding makes unequal are tied. SciPy's "exact" takes the ranks to be 1…n, which ties make false.
+    differences that only rounding makes unequal are tied. SciPy's "exact" takes the ranks to be 1…n: false with ties.
     """
     exact = _differences(first, second)
     difference = without_rounding(exact)

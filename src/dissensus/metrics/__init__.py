@@ -7,12 +7,13 @@ from dissensus.metrics.agreement import (
     entropy,
     entropy_correlation,
     high_disagreement,
-    krippendorff_alpha,
+    majority,
     normalised_entropy,
-    pairwise_agreement,
     partial_correlation,
     second_best_accuracy,
+    top_class,
 )
+from dissensus.metrics.binned_means import zero_then_equal_mass
 from dissensus.metrics.calibration import (
     BrierDecomposition,
     SmoothReliability,
@@ -59,10 +60,9 @@ __all__ = [
     "js",
     "js_distance",
     "kl",
-    "krippendorff_alpha",
+    "majority",
     "nll_gold",
     "normalised_entropy",
-    "pairwise_agreement",
     "partial_correlation",
     "score",
     "second_best_accuracy",
@@ -72,5 +72,7 @@ __all__ = [
     "soft_brier_unbiased",
     "soft_nll",
     "soft_nll_floor",
+    "top_class",
     "top_label",
+    "zero_then_equal_mass",
 ]

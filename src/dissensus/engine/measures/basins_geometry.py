@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from dissensus import metrics
-from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.engine.measures.finished_run import Subject, at_most, features_of, held_out_in_both, in_all, placed
 from dissensus.engine.measures.measure import Analysis, LongAnalysis, Outcome, Tell, finite, series
 from dissensus.probes import geometry
@@ -181,7 +180,7 @@ def _gradient_variance(spec: Spec, ledger: Ledger) -> Outcome:
         "checkpoint": subject.checkpoint,
         "items": {"train": len(rows), "checked": len(some)},
         "sampled_over_closed_form_sd": finite(float(ratio.std(ddof=1))) if len(ratio) > 1 else None,
-        "bins": {name: zero_then_equal_mass(entropy, one, asked["bins"]) for name, one in variance.items()},
+        "bins": {name: metrics.zero_then_equal_mass(entropy, one, asked["bins"]) for name, one in variance.items()},
     }
     return scores, facts, {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +16,6 @@ from dissensus.metrics import Value
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Spec
-
-FEW = 3  # items: a curve that rests on fewer says nothing
 
 
 def convergence(of: str, *, column: str = "soft_nll", share: float = 0.95) -> Spec:
@@ -77,8 +74,7 @@ def _reliability(spec: Spec, ledger: Ledger) -> Outcome:
         fine = metrics.smooth_reliability(*events, points=4 * (asked["points"] - 1) + 1)
         scores[f"smooth_ece_{name}"] = metrics.smooth_ece(*events)
         facts["items"][name] = len(events[0])
-        under_kernel = fine.density * len(events[0]) * fine.sigma * 2 * math.sqrt(math.pi)  # items, in effect
-        accuracy = np.where(under_kernel >= FEW, fine.accuracy, np.nan)
+        accuracy = np.where(fine.is_supported, fine.accuracy, np.nan)
         facts[name] = {
             "x": series(fine.grid[::4]),
             "y": series(accuracy[::4]),

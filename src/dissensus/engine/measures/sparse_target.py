@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from dissensus import metrics
-from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.engine.measures.finished_run import Subject
 from dissensus.engine.measures.measure import Analysis, Outcome
 from dissensus.errors import InputError
@@ -49,7 +48,7 @@ def _sparse_target(spec: Spec, ledger: Ledger) -> Outcome:
                 pair = error[kept], improvement[kept]
                 scores[f"spearman_{name}_{where}"] = _spearman(*pair)
                 scores[f"partial_spearman_{name}_{where}"] = _partial_spearman(*pair, entropy[kept])
-                facts["bins"][where][name] = zero_then_equal_mass(*pair, spec.settings["bins"])
+                facts["bins"][where][name] = metrics.zero_then_equal_mass(*pair, spec.settings["bins"])
             scores[f"improvement_{where}"] = float(improvement[kept].mean()) if kept.any() else None
         facts["left_out"][part] = int((~known).sum())
     return scores, facts, {}
