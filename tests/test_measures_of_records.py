@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from dissensus import metrics
-from dissensus.engine.measures import Convergence, Reliability, Slices, measure_spec, reliability_curve
+from dissensus.engine.measures import Convergence, Reliability, Slices, measure_spec
 from dissensus.errors import InputError
+from dissensus.metrics import calibration
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Run, Spec
 from finished import finished, measured
@@ -85,7 +86,7 @@ def test_a_reliability_curve_has_gaps_where_it_would_rest_on_few_items(ledger, m
     facts = measured(Reliability(), ledger, run).facts
     drawn = facts["full"]
     items = facts["items"]["full"] * np.array(drawn["density"]) * drawn["sigma"] * 2 * np.sqrt(np.pi)
-    monkeypatch.setattr(reliability_curve, "FEWEST_ITEMS", float(np.median(items)))
+    monkeypatch.setattr(calibration, "FEW", float(np.median(items)))
     facts = measured(Reliability(), ledger, run).facts
     assert [value is None for value in facts["full"]["y"]] == (items < np.median(items)).tolist()
 

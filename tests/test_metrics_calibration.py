@@ -156,6 +156,17 @@ def test_the_reliability_curve_is_the_kernel_estimate_of_its_definition():
     assert not seen[0]
 
 
+def test_the_reliability_curve_is_supported_where_three_items_lie_under_the_kernel():
+    confidence, correct = torch.tensor([0.1] + [0.9] * 9, dtype=torch.float64), torch.tensor([False] + [True] * 9)
+    curve = smooth_reliability(confidence, correct)
+    height = 1 / (curve.sigma * np.sqrt(2 * np.pi))  # of the kernel; under it lie √2 items of every one at its middle
+    items = curve.density * curve.items / height * np.sqrt(2)
+    assert curve.items == 10
+    assert (curve.is_supported == (items >= 3)).all()
+    assert curve.is_supported[np.abs(curve.grid - 0.9).argmin()]
+    assert not curve.is_supported[np.abs(curve.grid - 0.1).argmin()]
+
+
 def test_outcomes_that_are_not_true_or_false_and_confidences_outside_0_to_1_raise():
     with pytest.raises(InputError, match="not true or false"):
         smooth_ece(torch.tensor([0.5]), torch.tensor([0.5]))

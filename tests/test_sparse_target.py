@@ -14,7 +14,6 @@ from scipy.stats import rankdata, spearmanr
 
 from dissensus import metrics
 from dissensus.engine.measures import SparseTarget
-from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.engine.measures.finished_run import FinishedRun
 from dissensus.errors import InputError
 from dissensus.store.ledger import Ledger
@@ -108,7 +107,7 @@ def test_partial_correlation_is_none_where_nothing_is_left():
 
 @given(arrays(np.float64, st.integers(1, 40), elements=st.sampled_from([0.0, 0.1, 0.5, 2.0])), st.integers(1, 8))
 def test_bins_hold_every_item_once_and_zeros_apart(x, bins):
-    drawn = zero_then_equal_mass(x, 3 * x + 1, bins)
+    drawn = metrics.zero_then_equal_mass(x, 3 * x + 1, bins)
     zeros = int((x == 0).sum())
     assert sum(drawn["items"]) == len(x)
     assert drawn["items"][0] == zeros

@@ -57,6 +57,11 @@ def test_rounding_does_not_part_equal_differences():
     assert wilcoxon(*shares).p == wilcoxon(*right).p
 
 
+def test_the_mean_difference_of_wilcoxon_is_not_rounded():
+    first = np.random.default_rng(4).normal(size=7)
+    assert wilcoxon(first, np.zeros(7)).mean_difference == first.mean()
+
+
 def test_wilcoxon_of_equal_methods_finds_nothing():
     same = wilcoxon([1, 2, 3], [1, 2, 3])
     assert (same.p, same.statistic, same.n, same.zeros) == (1, 0, 3, 3)
@@ -157,8 +162,22 @@ def test_the_bootstrap_over_items_averages_the_seeds_of_each_item():
 
 
 def test_the_bootstrap_does_not_depend_on_when_it_is_called():
-    assert paired_bootstrap(FIRST, SECOND) == paired_bootstrap(FIRST, SECOND)
-    assert paired_bootstrap(FIRST, SECOND, seed=1) != paired_bootstrap(FIRST, SECOND)
+    first, second = np.tile(FIRST, 3), np.tile(SECOND, 3)
+    assert paired_bootstrap(first, second) == paired_bootstrap(first, second)
+    assert paired_bootstrap(first, second, seed=1) != paired_bootstrap(first, second)
+
+
+@pytest.mark.parametrize(("values", "method"), [(3, "t"), (5, "t"), (19, "t"), (20, "bootstrap"), (60, "bootstrap")])
+def test_an_interval_of_95_percent_covers_the_mean_about_that_often_however_few_the_values(values, method):
+    rng = np.random.default_rng(values)
+    intervals = [paired_bootstrap(rng.normal(size=values), np.zeros(values), draws=500) for _ in range(1000)]
+    assert {interval.method for interval in intervals} == {method}
+    assert 0.915 < np.mean([interval.low < 0 < interval.high for interval in intervals]) < 0.97
+
+
+def test_one_pair_has_a_mean_difference_and_no_interval():
+    interval = paired_bootstrap([2.0], [1.5])
+    assert (interval.mean_difference, interval.low, interval.high, interval.method) == (0.5, None, None, "t")
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -183,9 +202,9 @@ def test_five_seeds_one_sided_cannot_survive_holm_over_twelve_cells():
     ("call", "message"),
     [
         (lambda: paired_t([1, 2], [1]), "2 values cannot be paired with 1"),
-        (lambda: wilcoxon([1, math.nan], [1, 2]), "one finite number a run"),
-        (lambda: mean_sd([]), "one finite number a run"),
-        (lambda: paired_bootstrap(np.zeros((2, 3)), np.zeros((3, 2))), "one finite number a run"),
+        (lambda: wilcoxon([1, math.nan], [1, 2]), "one finite number per run"),
+        (lambda: mean_sd([]), "one finite number per run"),
+        (lambda: paired_bootstrap(np.zeros((2, 3)), np.zeros((3, 2))), "one finite number per run"),
         (lambda: power(0), "0 seeds and 1 cells are no design"),
         (lambda: paired_t([1, 2], [2, 4], alternative="both"), "'both' is not two-sided, less or greater"),
     ],

@@ -1,7 +1,7 @@
 """Comparing two methods over seeds, splits or items, without claiming more than the design can show.
 
-Differences are `first − second`, paired by place. Intervals are two-sided at `level` whatever the alternative. A number
-that the data cannot give (one pair, differences that do not vary) is None.
+Differences are `first − second`, paired by position. Intervals are two-sided at `level` whatever the alternative. A
+number that the data cannot give (one pair, differences that do not vary) is None.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ Alternative = Literal["two-sided", "less", "greater"]
 Floats = NDArray[np.float64]
 
 MOST_PAIRS = 500
+LEAST_TO_RESAMPLE = 20  # a percentile interval of fewer values is too short: 95% would cover 74% of 3 values, 85% of 5
 BLOCK = 2**22  # resampled values held at once, 32 MB
 
 
@@ -60,12 +61,13 @@ class WilcoxonTest:
 
 @dataclass(frozen=True)
 class Interval:
-    """A bootstrapped interval for the mean difference."""
+    """An interval for the mean difference, and how it was made."""
 
     mean_difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
+    method: Literal["bootstrap", "t"]
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,10 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, alternative: Alternative = 
     """Wilcoxon's signed-rank test, exact with ties and zeros: all 2ⁿ signs of the ranks that occurred are counted.
 
     Zero differences are dropped before ranking (Wilcoxon's own rule, SciPy's default); tied ones share midranks, and
-    those that rounding alone parts are tied.
-    SciPy's "exact" takes the ranks to be 1…n, which ties make false.
+    differences that only rounding makes unequal are tied. SciPy's "exact" takes the ranks to be 1…n: false with ties.
     """
-    difference = without_rounding(_differences(first, second))
+    exact = _differences(first, second)
+    difference = without_rounding(exact)
     if len(difference) > MOST_PAIRS:
         raise InputError(
             f"{len(difference)} pairs are too many to count all signs",
@@ -140,7 +142,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, alternative: Alternative = 
     reached = int(doubled[moved > 0].sum())
     below, above = float(chance[: reached + 1].sum()), float(chance[reached:].sum())
     p = {"less": below, "greater": above, "two-sided": min(1.0, 2 * min(below, above))}[_known(alternative)]
-    return WilcoxonTest(float(difference.mean()), reached / 2, p, len(difference), len(difference) - len(moved))
+    return WilcoxonTest(float(exact.mean()), reached / 2, p, len(difference), len(difference) - len(moved))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -151,8 +153,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     ordered = sorted(range(len(p_values)), key=lambda cell: p_values[cell])
     adjusted, highest = [0.0] * len(p_values), 0.0
-    for place, cell in enumerate(ordered):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[cell]))
+    for rank, cell in enumerate(ordered):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[cell]))
         adjusted[cell] = highest
     return adjusted
 
@@ -160,23 +162,26 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def paired_bootstrap(
     first: ArrayLike, second: ArrayLike, *, draws: int = 10_000, level: float = 0.95, seed: int = 0
 ) -> Interval:
-    """Percentile interval of the mean difference, pairs resampled with replacement.
+    """Percentile interval of the mean difference, pairs resampled with replacement; of fewer than 20 pairs, Student's.
 
     [n] resamples seeds or items. [seeds, items] resamples items, each with its mean over the seeds: the interval is over
     the test items one might have drawn, given these runs.
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if one.ndim == 2 and one.shape == other.shape:
-        one, other = one.mean(0), other.mean(0)
-    difference = _differences(one, other)
+    ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if ours.ndim == 2 and ours.shape == theirs.shape:
+        ours, theirs = ours.mean(0), theirs.mean(0)
+    difference = _differences(ours, theirs)
     n = len(difference)
+    if n < LEAST_TO_RESAMPLE:
+        test = paired_t(ours, theirs, level=level)
+        return Interval(test.mean_difference, test.low, test.high, n, "t")
     generator = random.numpy_generator(seed, "probe", "bootstrap")
     block = max(1, BLOCK // n)
     means = [
         difference[generator.integers(n, size=(min(block, draws - start), n))].mean(1) for start in range(0, draws, block)
     ]
     low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(difference.mean()), float(low), float(high), n)
+    return Interval(float(difference.mean()), float(low), float(high), n, "bootstrap")
 
 
 def power(seeds: int, cells: int = 1, *, alternative: Alternative = "two-sided", level: float = 0.05) -> Power:
@@ -211,16 +216,19 @@ def _known(alternative: Alternative) -> Alternative:
 
 
 def _differences(first: ArrayLike, second: ArrayLike) -> Floats:
-    one, other = _checked(first), _checked(second)
-    if one.shape != other.shape:
-        raise InputError(f"{len(one)} values cannot be paired with {len(other)}", where="comparison", state="")
-    return one - other
+    ours, theirs = _checked(first), _checked(second)
+    if ours.shape != theirs.shape:
+        raise InputError(f"{len(ours)} values cannot be paired with {len(theirs)}", where="comparison", state="")
+    return ours - theirs
 
 
 def _checked(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or len(array) == 0 or not np.isfinite(array).all():
         raise InputError(
-            "a comparison needs one finite number a run", where="comparison", hint="Leave out what has no score", state=""
+            "a comparison needs one finite number per run",
+            where="comparison",
+            hint="Leave out the runs that have no score",
+            state="",
         )
     return array

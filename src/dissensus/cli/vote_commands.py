@@ -11,7 +11,6 @@ from dissensus.cli.inputs import people_from, vote_options, votes_from
 
 if TYPE_CHECKING:
     from dissensus.datasets.data import Data
-    from dissensus.votes.votes import Votes
 
 
 @click.command(
@@ -31,42 +30,13 @@ def inspect(votes_file: str, as_json: bool, **options: Any) -> None:
     VOTES is a long table (one row a vote: CSV, TSV, JSONL, Parquet), a wide table (items × annotators) or a matrix of
     counts (npy, npz, CSV, Parquet).
     """
-    votes = votes_from(votes_file, options)
-    facts = _facts(votes)
+    from dissensus.votes import inspect_votes
+
+    facts = inspect_votes(votes_from(votes_file, options))
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False, indent=1))
     else:
         _print_facts(votes_file, facts)
-
-
-def _facts(votes: Votes) -> dict[str, Any]:
-    import numpy as np
-    import torch
-
-    from dissensus.datasets.data import Data
-    from dissensus.labels.targets import ties
-    from dissensus.metrics import entropy, krippendorff_alpha
-
-    per_item = votes.votes_per_item
-    disagreement = entropy(torch.from_numpy(votes.soft.copy())).numpy()
-    edges = np.linspace(0, np.log(max(2, len(votes.classes))), 11)
-    above = disagreement[disagreement > 0]
-    return {
-        "items": len(votes.items),
-        "votes": len(votes),
-        "annotators": None if votes.annotators is None else len(votes.annotators),
-        "classes": {name: int(count) for name, count in zip(votes.classes, votes.counts.sum(0), strict=True)},
-        "votes_per_item": {"fewest": int(per_item.min()), "mean": float(per_item.mean()), "most": int(per_item.max())},
-        "unanimous_items": int((votes.counts.max(1) == per_item).sum()),
-        "tied_items": ties(Data.of_votes(votes), torch.arange(len(votes.items))),
-        "mean_entropy": float(disagreement.mean()),
-        "krippendorff_alpha": krippendorff_alpha(torch.from_numpy(votes.counts.copy())),
-        "entropy_histogram": {
-            "zero": len(disagreement) - len(above),
-            "edges": [round(float(edge), 6) for edge in edges],
-            "counts": np.histogram(above, edges)[0].tolist(),
-        },
-    }
 
 
 def _print_facts(name: str, facts: dict[str, Any]) -> None:

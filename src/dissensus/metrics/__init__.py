@@ -7,12 +7,13 @@ from dissensus.metrics.agreement import (
     entropy,
     entropy_correlation,
     high_disagreement,
-    krippendorff_alpha,
+    majority,
     normalised_entropy,
-    pairwise_agreement,
     partial_correlation,
     second_best_accuracy,
+    top_class,
 )
+from dissensus.metrics.binned_means import zero_then_equal_mass
 from dissensus.metrics.calibration import (
     BrierDecomposition,
     SmoothReliability,
@@ -26,9 +27,10 @@ from dissensus.metrics.calibration import (
     top_label,
 )
 from dissensus.metrics.ceiling import (
-    entropy_correlation_ceiling,
+    RangedEstimate,
+    TruthScores,
+    estimate_truth_scores,
     soft_brier_unbiased,
-    soft_nll_expected,
     soft_nll_floor,
 )
 from dissensus.metrics.detection import auroc, fpr_at_95
@@ -39,7 +41,9 @@ __all__ = [
     "METRICS",
     "BrierDecomposition",
     "Metric",
+    "RangedEstimate",
     "SmoothReliability",
+    "TruthScores",
     "Value",
     "accuracy",
     "auroc",
@@ -50,16 +54,15 @@ __all__ = [
     "ece",
     "entropy",
     "entropy_correlation",
-    "entropy_correlation_ceiling",
+    "estimate_truth_scores",
     "fpr_at_95",
     "high_disagreement",
     "js",
     "js_distance",
     "kl",
-    "krippendorff_alpha",
+    "majority",
     "nll_gold",
     "normalised_entropy",
-    "pairwise_agreement",
     "partial_correlation",
     "score",
     "second_best_accuracy",
@@ -68,7 +71,8 @@ __all__ = [
     "soft_brier",
     "soft_brier_unbiased",
     "soft_nll",
-    "soft_nll_expected",
     "soft_nll_floor",
+    "top_class",
     "top_label",
+    "zero_then_equal_mass",
 ]

@@ -1,18 +1,19 @@
-"""How far people agree with each other, and how far a model's doubts are theirs."""
+"""Where people disagree, and whether a model is in doubt on the same items."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dissensus.metrics.checks import checked_counts, checked_log_probs, checked_probs, checked_target
+from dissensus.metrics.checks import checked_log_probs, checked_probs, checked_target
 
 Kind = Literal["pearson", "spearman"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Floats = NDArray[np.float64]
 
 
@@ -29,15 +30,19 @@ def normalised_entropy(probs: Tensor) -> Tensor:
 
 
 def high_disagreement(probs: Tensor) -> Tensor:
-    """The items whose entropy is at or above the 90th percentile, bool [N]. Ties are in: it may be more than a tenth."""
-    entropies = entropy(probs)
-    return entropies >= float(np.quantile(entropies.numpy(), 0.9))
+    """The items whose entropy is at or above the 90th percentile, bool [N]. Ties are in: it may be more than a tenth.
+
+    The same shares in another order of classes tie, although rounding makes their entropies differ.
+    """
+    entropies = without_rounding(entropy(probs).numpy())
+    return torch.from_numpy(entropies >= np.quantile(entropies, 0.9))
 
 
 def entropy_correlation(probs: Tensor, target: Tensor, *, kind: Kind) -> float | None:
-    """Correlation over items of the model's entropy with the people's (002: Pearson; 003: Spearman).
+    """Correlation over items between the model's entropy and the people's.
 
-    None where one of the two does not vary. For Spearman, entropies that differ by rounding alone are tied.
+    "Soft-Label Training Preserves Epistemic Uncertainty" (2025) reports Pearson's, "Same Target, Different Basins" (2026)
+    Spearman's. None where one of the two does not vary. For Spearman, entropies that differ by rounding alone are tied.
     """
     probs = checked_probs(probs)
     target = checked_target(target, probs)
@@ -57,29 +62,32 @@ def correlation(first: Floats, second: Floats, *, kind: Kind) -> float | None:
 
 
 def partial_correlation(first: Floats, second: Floats, given: Floats, *, kind: Kind) -> float | None:
-    """What is left of the correlation of two lists when a third is held fixed: that of their residuals on it.
+    """The correlation of two lists when a third is held fixed: that of their residuals on it.
 
-    Spearman's is that of the midranks. None where one list does not vary, or the third explains one of the two wholly.
+    Spearman's is that of the midranks. None where one list does not vary, or the third explains one of the two fully.
     """
-    both, one, other = (correlation(a, b, kind=kind) for a, b in ((first, second), (first, given), (second, given)))
-    if both is None or one is None or other is None:
+    pairs = ((first, second), (first, given), (second, given))
+    together, with_first, with_second = (correlation(a, b, kind=kind) for a, b in pairs)
+    if together is None or with_first is None or with_second is None:
         return None
-    left = (1 - one**2) * (1 - other**2)
-    return float(np.clip((both - one * other) / math.sqrt(left), -1, 1)) if left > 1e-12 else None
+    unexplained = (1 - with_first**2) * (1 - with_second**2)
+    if unexplained <= 1e-12:
+        return None
+    return float(np.clip((together - with_first * with_second) / math.sqrt(unexplained), -1, 1))
 
 
 def midranks(values: Floats) -> Floats:
     """Ranks from 1; equal values share the mean of their ranks."""
-    _, place, size = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(size) - (size - 1) / 2)[place]
+    _, index, size = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(size) - (size - 1) / 2)[index]
 
 
 def second_best_accuracy(log_probs: Tensor, target: Tensor, *, well_defined: bool = False) -> float | None:
-    """001's SBA: how often the model's second choice is the people's.
+    """How often the model's second choice is the people's (SBA of Peterson et al. 2019).
 
-    The second choice is `argsort(kind="stable")[-2]`, so among equals the higher class index counts as preferred: of a
-    unanimous item the people's "second choice" is such a tie-break. `well_defined` keeps the items whose people have a
-    strict first, second and third. None where no item is left, or there is one class.
+    The second choice is `argsort(kind="stable")[-2]`, so among equals the higher class index is preferred: the people's
+    "second choice" on a unanimous item is such a tie-break. `well_defined` keeps the items on which the people's first,
+    second and third choice have different shares. None where no item is left, or there is one class.
     """
     log_probs = checked_log_probs(log_probs)
     people = checked_target(target, log_probs).numpy()
@@ -96,47 +104,24 @@ def _second(values: Floats) -> NDArray[np.int64]:
     return values.argsort(1, kind="stable")[:, -2]
 
 
-def krippendorff_alpha(counts: Tensor) -> float | None:
-    """Krippendorff's alpha for nominal labels: 1 is perfect agreement, 0 what chance gives.
+def top_class(values: Tensor) -> Tensor:
+    """The class with the largest value in each row, int64 [N] on the CPU; ties go to the lowest class index.
 
-    Items with one vote pair with nobody and are left out. None where all remaining votes are for one class (chance
-    agreement is then perfect too) or no item remains.
+    The one argmax of the project: for predictions as for votes. NumPy promises the first maximum, torch does not.
 
-    >>> krippendorff_alpha(torch.tensor([[2, 0], [0, 2], [1, 1]]))
-    0.4444444444444444
+    >>> top_class(torch.tensor([[0.2, 0.4, 0.4]])).tolist()
+    [1]
     """
-    table = _paired(counts)
-    votes, totals = table.sum(1), table.sum(0)
-    everyone = int(totals.sum())
-    expected = everyone**2 - int((totals**2).sum())  # ordered pairs of different labels among all votes
-    if expected == 0:
-        return None
-    observed = float(((votes**2 - (table**2).sum(1)) / (votes - 1)).sum())
-    return 1 - (everyone - 1) * observed / expected
-
-
-def pairwise_agreement(counts: Tensor) -> float | None:
-    """The chance that two people asked about the same item said the same, averaged over items with two votes or more."""
-    table = _paired(counts)
-    if len(table) == 0:
-        return None
-    votes = table.sum(1)
-    return float(((table * (table - 1)).sum(1) / (votes * (votes - 1))).mean())
-
-
-def _paired(counts: Tensor) -> NDArray[np.int64]:
-    table = checked_counts(counts).numpy()
-    paired: NDArray[np.int64] = table[table.sum(1) > 1]
-    return paired
+    return torch.from_numpy(values.detach().cpu().numpy().argmax(1))
 
 
 def majority(shares: Tensor) -> Tensor:
-    """The class with the largest share, int64 [N]; ties go to the lowest class index."""
-    return torch.from_numpy(shares.numpy().argmax(1))  # NumPy promises the first maximum, torch does not
+    """The class that most people chose, int64 [N]: the `top_class` of their shares."""
+    return top_class(shares)
 
 
 def without_rounding(values: Floats) -> Floats:
-    """Cut to 32 significant bits: equal sums that were added in another order differ in the last bits, and must tie.
+    """Cut to 32 significant bits: sums of the same numbers in another order differ in the last bits, and must tie.
 
     >>> [0.1 + 0.2 == 0.3, bool(np.equal(*without_rounding(np.array([0.1 + 0.2, 0.3]))))]
     [False, True]

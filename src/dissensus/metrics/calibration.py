@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dissensus.metrics.agreement import top_class
 from dissensus.metrics.checks import checked_events, checked_gold, checked_log_probs
 from dissensus.metrics.smooth import cosines, mean_absolute, root_of_falling, smoothed, sum_equal
 
@@ -17,6 +18,7 @@ Binning = Literal["width", "mass"]
 Floats = NDArray[np.float64]
 
 NARROWEST = 1e-5  # kernel of smooth_ece: half as wide costs twice the time
+FEW = 3  # items under the kernel: a curve that rests on fewer says nothing
 
 
 def top_label(log_probs: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
@@ -25,7 +27,7 @@ def top_label(log_probs: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
     Equal top probabilities go to the lowest class index.
     """
     log_probs = checked_log_probs(log_probs)
-    top = torch.from_numpy(log_probs.numpy().argmax(1))  # NumPy promises the first maximum, torch does not
+    top = top_class(log_probs)
     confidence = log_probs.gather(1, top[:, None])[:, 0].exp().clamp(max=1)
     return confidence, top == checked_gold(gold, log_probs)
 
@@ -141,6 +143,13 @@ class SmoothReliability:
     accuracy: Floats
     density: Floats
     sigma: float
+    items: int
+
+    @property
+    def is_supported(self) -> NDArray[np.bool_]:
+        """Where on the grid the kernel covers three items or more: elsewhere the curve is noise, and is not drawn."""
+        under_kernel = self.density * self.items * self.sigma * 2 * math.sqrt(math.pi)  # the effective number of items
+        return under_kernel >= FEW
 
 
 def smooth_reliability(confidence: Tensor, correct: Tensor, *, points: int = 201) -> SmoothReliability:
@@ -153,4 +162,4 @@ def smooth_reliability(confidence: Tensor, correct: Tensor, *, points: int = 201
     right = smoothed(cosines(position, outcome / len(position), sigma), sigma, grid)
     visible = density > 1e-6  # the series is exact to some 1e-14: a ratio of such numbers would be noise
     share = np.clip(np.divide(right, density, out=np.full(points, np.nan), where=visible), 0, 1)
-    return SmoothReliability(grid, share, density, sigma)
+    return SmoothReliability(grid, share, density, sigma, len(position))

@@ -14,7 +14,7 @@ from typing import Literal
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.metrics.agreement import Kind, entropy_correlation, majority, second_best_accuracy
+from dissensus.metrics.agreement import entropy_correlation, majority, second_best_accuracy
 from dissensus.metrics.calibration import (
     BrierDecomposition,
     brier_decomposition,
@@ -24,7 +24,13 @@ from dissensus.metrics.calibration import (
     smooth_ece,
     top_label,
 )
-from dissensus.metrics.ceiling import entropy_correlation_ceiling, soft_brier_unbiased, soft_nll_expected, soft_nll_floor
+from dissensus.metrics.ceiling import (
+    RangedEstimate,
+    TruthScores,
+    estimate_truth_scores,
+    soft_brier_unbiased,
+    soft_nll_floor,
+)
 from dissensus.metrics.checks import SHARES_TOLERANCE, checked_counts, checked_gold, checked_log_probs, checked_target
 from dissensus.metrics.proper import js, kl, nll_gold, soft_brier, soft_nll
 
@@ -51,7 +57,7 @@ def score(
     labels = majority(target) if gold is None else checked_gold(gold, log_probs)
     if counts is not None:
         counts = checked_counts(counts, log_probs)
-        if float((counts / counts.sum(1, keepdim=True) - target).abs().max()) > SHARES_TOLERANCE:
+        if float((counts / counts.sum(1, keepdim=True).double() - target).abs().max()) > SHARES_TOLERANCE:
             raise InputError("the counts are not of the votes in `target`", where="counts", state="")
     if truth is not None:
         truth = checked_target(truth, log_probs)
@@ -107,8 +113,8 @@ class _Case:
         return soft_brier_unbiased(self.probs, self.votes)
 
     @cached_property
-    def ceiling(self) -> dict[Kind, float | None]:
-        return entropy_correlation_ceiling(self.votes)
+    def of_truth(self) -> TruthScores:
+        return estimate_truth_scores(self.votes)
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,15 @@ def _that_may_be_infinite(name: str, needs: Need, about: str) -> list[Metric]:
         Metric(name, "lower", "nats", needs, about, lambda c: _mean(c.items[name])),
         Metric(f"{name}_infinite_items", "lower", "items", needs, f"items whose {name} is infinite", infinite),
         Metric(f"{name}_finite_mean", "lower", "nats", needs, f"mean {name} over the other items", finite_mean),
+    ]
+
+
+def _estimates(name: str, unit: str, about: str, estimate: Callable[[_Case], RangedEstimate]) -> list[Metric]:
+    low, high = (f"the {end} {name} that the votes leave open" for end in ("lowest", "highest"))
+    return [
+        Metric(name, "neither", unit, "counts", f"estimate of the {about}", lambda c: estimate(c).value),
+        Metric(f"{name}_low", "neither", unit, "counts", low, lambda c: estimate(c).low),
+        Metric(f"{name}_high", "neither", unit, "counts", high, lambda c: estimate(c).high),
     ]
 
 
@@ -190,18 +205,26 @@ _ROWS = [
     Metric("soft_nll_floor", "neither", "nats", "target", "the least soft_nll possible: the entropy of the votes",
            lambda c: _mean(soft_nll_floor(c.target))),
     Metric("gold", "neither", "", "gold", "whether the labels were given, or are the majority's", lambda c: c.gold_is),
-    Metric("soft_nll_expected", "neither", "nats", "counts", "soft_nll of a model that knew the true distribution",
-           lambda c: _mean(soft_nll_expected(c.votes))),
+    *_estimates("soft_nll_expected", "nats", "soft_nll that the true distributions would get on these votes",
+                lambda c: c.of_truth.soft_nll),
     Metric("soft_brier_unbiased", "lower", "", "counts", "soft_brier to the true distribution, free of the votes' noise",
            lambda c: _mean(c.unbiased[~c.unbiased.isnan()])),
     Metric("soft_brier_unbiased_left_out", "neither", "items", "counts", "items with one vote, left out there",
            lambda c: int(c.unbiased.isnan().sum())),
-    Metric("entropy_pearson_ceiling", "neither", "correlation", "counts",
-           "entropy_pearson of a model with the true entropies", lambda c: c.ceiling["pearson"]),
-    Metric("entropy_spearman_ceiling", "neither", "correlation", "counts",
-           "entropy_spearman of a model with the true entropies", lambda c: c.ceiling["spearman"]),
+    *_estimates("entropy_pearson_ceiling", "correlation", "entropy_pearson that the true distributions would get",
+                lambda c: c.of_truth.entropy_pearson),
+    *_estimates("entropy_spearman_ceiling", "correlation", "entropy_spearman that the true distributions would get",
+                lambda c: c.of_truth.entropy_spearman),
     Metric("kl_to_truth", "lower", "nats", "truth", "divergence from the known distribution of a simulated crowd",
            lambda c: _mean(kl(c.log_probs, c.known))),
+    Metric("soft_nll_of_truth", "neither", "nats", "truth", "soft_nll that the known distribution itself gets",
+           lambda c: _mean(soft_nll(c.known.log(), c.target))),
+    Metric("entropy_pearson_of_truth", "neither", "correlation", "truth",
+           "entropy_pearson that the known distribution itself gets",
+           lambda c: entropy_correlation(c.known, c.target, kind="pearson")),
+    Metric("entropy_spearman_of_truth", "neither", "correlation", "truth",
+           "entropy_spearman that the known distribution itself gets",
+           lambda c: entropy_correlation(c.known, c.target, kind="spearman")),
 ]
 # fmt: on
 

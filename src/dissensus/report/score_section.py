@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 
 from dissensus import metrics, stats
-from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.experiments.description import ScoreTable
 from dissensus.metrics import temperature
 from dissensus.report import svg
@@ -256,8 +255,8 @@ def _joined(parts: Sequence[Events]) -> Events:
 
 def _supported(curve: metrics.SmoothReliability) -> Path:
     """The curve where enough items lie under the kernel."""
-    points = zip(curve.grid, _tmp_supported(curve), strict=True)
-    return [(float(x), float(y), 0.0) for x, y in points if not math.isnan(y)]
+    points = zip(curve.grid, curve.accuracy, curve.is_supported, strict=True)
+    return [(float(x), float(y), 0.0) for x, y, supported in points if supported]
 
 
 def _entropies(comparison: Comparison, predictions: Predictions) -> Figure | None:
@@ -280,7 +279,7 @@ def _entropies(comparison: Comparison, predictions: Predictions) -> Figure | Non
         note = "" if agreement is None else f"Spearman {fixed(agreement)}"
         every = max(1, math.ceil(len(pairs[0][0]) / SPECKS))
         specks: list[Point] = [(float(a), float(b)) for a, b in zip(*pairs[0], strict=True)][::every]
-        means = zero_then_equal_mass(people, model, 7)
+        means = metrics.zero_then_equal_mass(people, model, 7)
         path = [(x, y, 0.0) for x, y in zip(means["x"], means["y"], strict=True) if x is not None]
         ticks = svg.nice_ticks(*bounds, 3)
         panels.append(
@@ -354,7 +353,3 @@ def _difference_numbers(comparison: Comparison, row: MethodScores) -> Numbered:
             value = getattr(row.difference, statistic)
             if value is not None:
                 yield comparison.primary, "difference" if statistic == "mean" else statistic, "", value
-
-
-def _tmp_supported(curve):
-    return curve.accuracy

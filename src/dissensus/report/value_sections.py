@@ -27,8 +27,8 @@ from dissensus.report.charts import (
 from dissensus.report.comparison import paired_test, split_is_resampled
 from dissensus.report.results_csv import CsvLine, spelled
 from dissensus.report.sections import Grid, RunCells, Section, finished, numbers, read_cells
-from dissensus.report.training_sources import training_runs
 from dissensus.report.svg import Style
+from dissensus.report.training_sources import training_runs
 from dissensus.report.wording import MINUS, how_cells_are_tested, mean_sd, paper_value, probability
 from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run

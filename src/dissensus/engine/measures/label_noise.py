@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 
 from dissensus import metrics
-from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.engine.measures.finished_run import FinishedRun, at_most, on_device
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, finite
 from dissensus.probes.gradient_variance import last_layer_gradient_variance, sampled_gradient_variance
@@ -57,6 +56,6 @@ class GradientVariance(Measure):
             "checkpoint": run.checkpoint,
             "items": {"train": len(rows), "checked": len(checked)},
             "sampled_over_closed_form_sd": finite(float(ratio.std(ddof=1))) if len(ratio) > 1 else None,
-            "bins": {name: zero_then_equal_mass(entropy, values, self.bins) for name, values in variance.items()},
+            "bins": {name: metrics.zero_then_equal_mass(entropy, values, self.bins) for name, values in variance.items()},
         }
         return MeasureResult(scores, facts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,8 +14,6 @@ from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, seri
 from dissensus.engine.measures.stored_predictions import StoredPredictions
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json
-
-FEWEST_ITEMS = 3  # a curve that rests on fewer says nothing
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,7 @@ class Reliability(Measure):
             fine = metrics.smooth_reliability(*events, points=4 * (self.points - 1) + 1)
             scores[f"smooth_ece_{name}"] = metrics.smooth_ece(*events)
             facts["items"][name] = len(events[0])
-            items_under_kernel = fine.density * len(events[0]) * fine.sigma * 2 * math.sqrt(math.pi)
-            accuracy = np.where(items_under_kernel >= FEWEST_ITEMS, fine.accuracy, np.nan)
+            accuracy = np.where(fine.is_supported, fine.accuracy, np.nan)
             facts[name] = {
                 "x": series(fine.grid[::4]),
                 "y": series(accuracy[::4]),

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from dissensus import metrics
-from dissensus.engine.measures.binned_means import zero_then_equal_mass
 from dissensus.engine.measures.finished_run import FinishedRun, load_pair
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
 from dissensus.errors import InputError
@@ -56,7 +55,7 @@ class SparseTarget(Measure):
                     pair = error[kept], improvement[kept]
                     scores[f"spearman_{distance}_{name}"] = _spearman(*pair)
                     scores[f"partial_spearman_{distance}_{name}"] = _partial_spearman(*pair, entropy[kept])
-                    facts["bins"][name][distance] = zero_then_equal_mass(*pair, self.bins)
+                    facts["bins"][name][distance] = metrics.zero_then_equal_mass(*pair, self.bins)
                 scores[f"improvement_{name}"] = float(improvement[kept].mean()) if kept.any() else None
             facts["left_out"][part] = int((~known).sum())
         return MeasureResult(scores, facts)
