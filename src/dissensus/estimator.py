@@ -19,6 +19,7 @@ from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery
 from dissensus.labels.targets import TARGETS, TargetRule
+from dissensus.metrics.agreement import majority
 from dissensus.models import Architecture, Linear, Mlp, load_model, new_model
 from dissensus.models.predictions import Predictions
 from dissensus.training import evaluate
@@ -113,7 +114,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
 
     def predict(self, X: ArrayLike) -> NDArray[np.str_]:
         """The name of the likeliest class of each item."""
-        named: NDArray[np.str_] = self.classes_[self._log_probs(X).argmax(1).numpy()]
+        named: NDArray[np.str_] = self.classes_[majority(self._log_probs(X)).numpy()]
         return named
 
     def score(self, X: ArrayLike, votes: Votes | ArrayLike, sample_weight: None = None) -> float:  # noqa: ARG002

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dissensus.engine import judging
 from dissensus.engine.setup import Stage, disputed
 from dissensus.labels.targets import ties
 from dissensus.models import Model
@@ -82,9 +83,9 @@ def concluded(
     for checkpoint, state in weights.items():
         model.load_state_dict(state)
         predictions = evaluate.predict(model, x, group=group)
-        scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, held_out, stage.seed)
+        scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, stage.seed)
         name = "predictions" if checkpoint == "last" else f"predictions_{checkpoint}"
-        arrays[name] = evaluate.record(predictions, data, held_out)
+        arrays[name] = judging.record(predictions, data, held_out)
     if x.ndim == 4:
         most = disputed(data, held_out, GALLERY)
         arrays["gallery"] = {"rows": most.numpy(), "x": stage.x(most).numpy()}

@@ -131,7 +131,7 @@ def _paired(counts: Tensor) -> NDArray[np.int64]:
 
 
 def majority(shares: Tensor) -> Tensor:
-    """The class with the largest share, int64 [N]; ties go to the lowest class index."""
+    """The class with the largest share (or probability, or logit), int64 [N]; ties go to the lowest class index."""
     return torch.from_numpy(shares.numpy().argmax(1))  # NumPy promises the first maximum, torch does not
 
 

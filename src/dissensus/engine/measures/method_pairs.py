@@ -13,6 +13,7 @@ from dissensus import metrics, stats
 from dissensus.engine.measures.finished_run import kept_predictions
 from dissensus.engine.measures.measure import Analysis, Outcome, finite
 from dissensus.errors import InputError
+from dissensus.metrics.agreement import majority
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Arrays, Ledger
 from dissensus.store.spec import Spec
@@ -88,7 +89,7 @@ def _untied(spec: Spec, ledger: Ledger) -> Outcome:
     (run_id,) = spec.inputs["of"]
     kept = kept_predictions(run_id, ledger, spec.settings["checkpoint"])
     clear = _one_winner(torch.from_numpy(kept["people"]))
-    right = torch.from_numpy(kept["logits"].argmax(1) == kept["labels"]).double()
+    right = (majority(torch.from_numpy(kept["logits"])) == torch.from_numpy(kept["labels"])).double()
     scores = {"accuracy_untied": float(right[clear].mean()) if bool(clear.any()) else None}
     return scores, {"items": {"untied": int(clear.sum()), "evaluation": len(clear)}}, {}
 
@@ -125,8 +126,8 @@ def _disputed(people: Tensor) -> list[int]:
 
 def _agreeing(people: Tensor, said: list[Tensor], gain: Floats) -> list[int]:
     """From the median of the gain outwards; empty where the runs name the people's one winner of no item."""
-    winner = people.argmax(1)
-    both = _one_winner(people) & torch.stack([probs.argmax(1) == winner for probs in said]).all(0)
+    winner = majority(people)
+    both = _one_winner(people) & torch.stack([majority(probs) == winner for probs in said]).all(0)
     places = np.flatnonzero(both.numpy())
     ordered: list[int] = places[np.argsort(gain[places], kind="stable")].tolist()
     middle = (len(ordered) - 1) // 2
