@@ -169,6 +169,27 @@ def test_shares_can_stand_in_for_votes(run, example, tmp_path):
     assert "`sampled`" in err
 
 
+def test_shares_with_named_columns_make_a_model_with_named_classes(run, tmp_path):
+    rows = [f"item{row},{share:.2f},{1 - share:.2f}" for row, share in enumerate(np.linspace(0.1, 0.9, 40))]
+    (tmp_path / "shares.csv").write_text("\n".join(["item,no,yes", *rows]) + "\n")
+    np.save(tmp_path / "x.npy", np.linspace(0, 1, 40)[:, None])
+    fit = ["fit", tmp_path / "shares.csv", "--probs", "--features", tmp_path / "x.npy", "--out", tmp_path / "m"]
+    code, _, err = run(*fit, "--epochs", 2)
+    assert code == 0, err
+    assert json.loads((tmp_path / "m" / "model.json").read_text())["classes"] == ["no", "yes"]
+
+
+@pytest.mark.parametrize("items", [2, 4, 6])
+def test_a_fit_with_a_single_held_out_item_says_that_it_has_no_temperature(run, tmp_path, items):
+    np.save(tmp_path / "votes.npy", np.tile([[3, 1]], (items, 1)))
+    np.save(tmp_path / "x.npy", np.arange(items, dtype=float)[:, None])
+    fit = ["fit", tmp_path / "votes.npy", "--features", tmp_path / "x.npy", "--out", tmp_path / "m", "--epochs", 2]
+    code, out, err = run(*fit)
+    assert code == 0, err
+    assert "No temperature could be fitted" in out
+    assert json.loads((tmp_path / "m" / "model.json").read_text())["temperature"] == 1
+
+
 BAD = {
     "unknown label": (
         ["inspect", "long.csv", "--classes", "cat,dog"],

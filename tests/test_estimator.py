@@ -5,10 +5,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from crowds import crowd
+from dissensus import metrics
 from dissensus.errors import InputError
 from dissensus.estimator import VoteClassifier
 from dissensus.labels.delivery import Sampled
-from dissensus.labels.targets import Smoothed
+from dissensus.labels.targets import Smoothed, Teacher
+from dissensus.metrics.temperature import fit_temperature
+from dissensus.training.splits import Holdout
 
 DATA = crowd(items=200, classes=4, votes=10)
 X = DATA.x.numpy()
@@ -53,6 +56,52 @@ def test_scores_carry_the_floor_and_the_ceiling_of_the_votes():
     assert scores["soft_nll"] > scores["soft_nll_floor"] > 0
     assert 0 < scores["entropy_spearman_ceiling"] <= 1
     assert scores["gold"] == "majority"
+
+
+def test_a_measured_model_is_judged_on_items_it_never_saw_and_then_trained_on_all():
+    told = []
+    model = VoteClassifier(epochs=30, lr=0.02, random_state=4)
+    scores = model.fit_measured(X, DATA.votes, DATA.gold, held_out=0.1, progress=lambda *step: told.append(step[:2]))
+    assert told == [(done, 60) for done in range(1, 61)]
+    assert scores["items"] == {"train": 180, "held_out": 20}
+    train, held = Holdout(0.1).split(DATA.labels, 4)
+    part = VoteClassifier(epochs=30, lr=0.02, random_state=4).fit(X[train], DATA.votes.subset(train.numpy()))
+    alone = metrics.score(part.predictions(X[held]).log_probs, DATA.people[held], gold=DATA.gold[held])
+    assert {name: scores["raw"][name] for name in alone} == alone
+    whole = VoteClassifier(epochs=30, lr=0.02, random_state=4).fit(X, DATA.votes)
+    assert torch.equal(model.predictions(X).logits, whole.predictions(X).logits)
+    assert scores["tempered_votes"]["soft_nll"] < scores["raw"]["soft_nll"], "this test needs an over-confident model"
+    best = fit_temperature(part.predictions(X[held]).logits, DATA.people[held]).value
+    assert model.temperature_ == best > 1
+    assert -model.score(X, DATA.votes) != -whole.score(X, DATA.votes)
+
+
+def test_a_temperature_that_does_not_help_is_not_used():
+    model = VoteClassifier(head="linear", epochs=300, lr=0.05)
+    counts = np.tile([[3, 1], [1, 3]], (20, 1))
+    scores = model.fit_measured(np.tile([[0.0], [1.0]], (20, 1)), counts)
+    assert scores["tempered_votes"]["soft_nll"] >= scores["raw"]["soft_nll"] - 1e-3
+    assert (model.temperature_ == 1) == (scores["tempered_votes"]["soft_nll"] >= scores["raw"]["soft_nll"])
+
+
+@pytest.mark.parametrize("items", [2, 4, 6])
+def test_with_a_single_held_out_item_there_is_no_temperature(items):
+    model = VoteClassifier(epochs=2)
+    scores = model.fit_measured(np.arange(items, dtype=float)[:, None], np.tile([[3, 1]], (items, 1)))
+    assert scores["items"] == {"train": items - 1, "held_out": 1}
+    assert set(scores) == {"raw", "items"}
+    assert model.temperature_ == 1
+
+
+def test_the_columns_of_a_matrix_have_the_names_they_are_given():
+    for people in (DATA.votes.counts, DATA.votes.soft):
+        assert VoteClassifier(epochs=1).fit(X, people, classes=["a", "b", "c", "d"]).classes_.tolist() == list("abcd")
+        assert VoteClassifier(epochs=1).fit(X, people).classes_.tolist() == ["0", "1", "2", "3"]
+
+
+def test_a_teacher_needs_runs_that_features_and_votes_do_not_have():
+    with pytest.raises(InputError, match="predictions of one are not given"):
+        VoteClassifier(target=Teacher(("one",))).fit(X, DATA.votes)
 
 
 def test_it_can_be_cloned_and_searched_over():

@@ -35,6 +35,32 @@ def test_cutmix_weighs_labels_by_the_area_that_each_image_kept():
         assert ((own < 0.5) >= moved).all()
 
 
+def authors_rectangle(size, beta, centre_x, centre_y):
+    """`rand_bbox` of the authors' code (clovaai/CutMix-PyTorch), with its draws as arguments."""
+    W, H = size[2], size[3]
+    cut_rat = np.sqrt(1.0 - beta)
+    cut_w, cut_h = int(W * cut_rat), int(H * cut_rat)
+    bbx1, bby1 = np.clip(centre_x - cut_w // 2, 0, W), np.clip(centre_y - cut_h // 2, 0, H)
+    bbx2, bby2 = np.clip(centre_x + cut_w // 2, 0, W), np.clip(centre_y + cut_h // 2, 0, H)
+    return bbx1, bby1, bbx2, bby2
+
+
+def test_the_rectangle_of_cutmix_is_that_of_the_authors():
+    for seed in range(50):
+        marks = torch.arange(16.0)[:, None, None, None].expand(16, 1, 9, 7)
+        x, y = Cutmix()(marks, torch.arange(16), 16, draw(seed))
+        drawn = draw(seed)
+        beta, centres = drawn.beta(1, 1), (drawn.integers(9), drawn.integers(7))
+        bbx1, bby1, bbx2, bby2 = authors_rectangle(marks.shape, beta, *centres)
+        partner = torch.from_numpy(drawn.permutation(16))
+        expected = marks.clone()
+        expected[:, :, bbx1:bbx2, bby1:bby2] = marks[partner, :, bbx1:bbx2, bby1:bby2]
+        assert torch.equal(x, expected)
+        lam = 1 - (bbx2 - bbx1) * (bby2 - bby1) / 63
+        labels = lam * torch.eye(16) + (1 - lam) * torch.eye(16)[partner]
+        torch.testing.assert_close(y, labels)
+
+
 def test_mixup_is_the_same_blend_for_inputs_and_labels():
     marks = torch.eye(16)
     x, y = Mixup()(marks, torch.arange(16), 16, draw(3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,19 +16,26 @@ from sklearn.exceptions import NotFittedError
 
 from dissensus import metrics
 from dissensus.datasets.data import Data
+from dissensus.engine.judging import judge
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery
 from dissensus.labels.targets import TARGETS, TargetRule
+from dissensus.metrics.agreement import majority
+from dissensus.metrics.temperature import fit_temperature
 from dissensus.models import Architecture, Linear, Mlp, load_model, new_model
 from dissensus.models.predictions import Predictions
 from dissensus.training import evaluate
 from dissensus.training import loop as train
 from dissensus.training.optimisers import AdamW
 from dissensus.training.schedules import Cosine
+from dissensus.training.splits import Holdout
 from dissensus.votes.votes import Votes, row_names
 
 HEADS = ("linear", "mlp")
 FORMAT = 1  # of the saved folder
+
+Progress = Callable[[int, int, float], None]
+"""(epochs done, epochs in all, training loss)."""
 
 
 class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -77,18 +84,50 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         votes: Votes | ArrayLike,
         gold: ArrayLike | None = None,
         *,
-        progress: Callable[[int, int, float], None] = lambda done, of, loss: None,  # noqa: ARG005
+        classes: Sequence[str] | None = None,
+        progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
     ) -> Self:
         """Train on features [N, D] and the votes on the same N items, in the same order.
 
-        `votes` are Votes, a matrix of counts [N, K], or a matrix of probabilities whose rows sum to 1. `gold` (class
-        indices) is needed only by the targets that use it. `progress(epochs done, epochs in all, loss)` is called on the
-        way.
+        `votes` are Votes, a matrix of counts [N, K], or a matrix of probabilities whose rows sum to 1. `classes` names
+        the columns of a matrix. `gold` (class indices) is needed only by the targets that use it.
         """
-        data = as_data(X, votes, gold)
+        return self._fit(as_data(X, votes, gold, classes), progress)
+
+    def fit_measured(
+        self,
+        X: ArrayLike,
+        votes: Votes | ArrayLike,
+        gold: ArrayLike | None = None,
+        *,
+        classes: Sequence[str] | None = None,
+        held_out: float = 0.2,
+        progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
+    ) -> dict[str, Any]:
+        """Like `fit`, and measured: the scores of a model that never saw a share `held_out` of the items, on those items.
+
+        The scores are those of `metrics.score`: `raw`, and `tempered_votes` and `tempered_gold`, after one temperature,
+        fitted on one half of the held-out items and judged on the other. `items` says how many were trained on and held
+        out. Then the model is trained on all items, and divides its logits by the temperature that fits all held-out
+        items, if tempering lowered soft NLL. A single held-out item gives no temperature, and raw scores alone.
+        """
+        data = as_data(X, votes, gold, classes)
         assert data.x is not None
-        rows = torch.arange(len(data))
-        target = _member(self.target, TARGETS, "target").target(data, rows, seed=self.random_state)
+        train, held = Holdout(held_out).split(data.labels, self.random_state)
+        self._fit(data.subset(train), lambda done, of, loss: progress(done, 2 * of, loss))
+        predictions = self.predictions(data.x[held].numpy())
+        scores, _ = judge(predictions, data, held, self.random_state)
+        temperature = 1.0
+        if "tempered_votes" in scores and scores["tempered_votes"]["soft_nll"] < scores["raw"]["soft_nll"]:
+            temperature = fit_temperature(predictions.logits, data.people[held]).value
+        self._fit(data, lambda done, of, loss: progress(of + done, 2 * of, loss))
+        self.temperature_ = temperature
+        return {**scores, "items": {"train": len(train), "held_out": len(held)}}
+
+    def _fit(self, data: Data, progress: Progress) -> Self:
+        assert data.x is not None
+        rule = _member(self.target, TARGETS, "target")
+        target = rule.target(data, torch.arange(len(data)), seed=self.random_state)
         labels = _member(self.delivery, DELIVERIES, "delivery").labels(target, self.random_state)
         device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         model = new_model(self._architecture(), data.x, len(data.classes), seed=self.random_state).to(device)
@@ -113,7 +152,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
 
     def predict(self, X: ArrayLike) -> NDArray[np.str_]:
         """The name of the likeliest class of each item."""
-        named: NDArray[np.str_] = self.classes_[self._log_probs(X).argmax(1).numpy()]
+        named: NDArray[np.str_] = self.classes_[majority(self._log_probs(X)).numpy()]
         return named
 
     def score(self, X: ArrayLike, votes: Votes | ArrayLike, sample_weight: None = None) -> float:  # noqa: ARG002
@@ -142,8 +181,8 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
 
     def save(self, folder: Path | str) -> None:
         """Write model.json and model.safetensors; `load` gives the same predictions back."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         named = {
             "target": _member(self.target, TARGETS, "target"),
             "delivery": _member(self.delivery, DELIVERIES, "delivery"),
@@ -157,30 +196,30 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
             "temperature": self.temperature_,
         }
         safetensors.torch.save_file(
-            {k: v.cpu().contiguous() for k, v in self.model_.state_dict().items()}, place / "model.safetensors"
+            {k: v.cpu().contiguous() for k, v in self.model_.state_dict().items()}, folder / "model.safetensors"
         )
-        (place / "model.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / "model.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path | str) -> VoteClassifier:
         """A model that `save` wrote."""
-        place = Path(folder)
+        folder = Path(folder)
         try:
-            about = json.loads((place / "model.json").read_text(encoding="utf-8"))
-            weights = safetensors.torch.load_file(place / "model.safetensors")
+            about = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+            weights = safetensors.torch.load_file(folder / "model.safetensors")
         except (OSError, ValueError) as problem:
             raise InputError(
                 f"there is no readable model here ({problem})",
-                where=str(place),
+                where=str(folder),
                 hint="Make one with `dissensus fit`",
                 state="",
             ) from None
         kept = ("head", "hidden", "dropout", "epochs", "batch", "lr", "weight_decay", "random_state")
-        one = cls(**{name: about["settings"][name] for name in kept})
-        one.classes_, one.n_features_in_ = np.array(about["classes"]), about["features"]
-        one.model_ = load_model(one._architecture(), (one.n_features_in_,), len(one.classes_), weights)
-        one.temperature_ = about["temperature"]
-        return one
+        loaded = cls(**{name: about["settings"][name] for name in kept})
+        loaded.classes_, loaded.n_features_in_ = np.array(about["classes"]), about["features"]
+        loaded.model_ = load_model(loaded._architecture(), (loaded.n_features_in_,), len(loaded.classes_), weights)
+        loaded.temperature_ = about["temperature"]
+        return loaded
 
     def _architecture(self) -> Architecture:
         if self.head not in HEADS:
@@ -191,27 +230,31 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         return torch.log_softmax(self.predictions(X).logits.double() / self.temperature_, -1)
 
 
-def as_data(X: ArrayLike, votes: Votes | ArrayLike, gold: ArrayLike | None = None) -> Data:
+def as_data(
+    X: ArrayLike, votes: Votes | ArrayLike, gold: ArrayLike | None = None, classes: Sequence[str] | None = None
+) -> Data:
     """Features beside votes, counts (whole numbers) or probabilities (floats whose rows sum to 1)."""
     x = _features(X)
     labels = None if gold is None else torch.as_tensor(np.asarray(gold)).long()
-    if isinstance(votes, Votes):
-        said: dict[str, Any] = {"votes": votes, "classes": votes.classes, "ids": votes.items}
-    else:
+    if not isinstance(votes, Votes):
         matrix = np.asarray(votes)
         if matrix.ndim == 2 and matrix.dtype.kind == "f" and np.allclose(matrix.sum(1), 1, atol=1e-4):
+            names = row_names(matrix.shape[1]) if classes is None else tuple(classes)
             probs = torch.from_numpy(matrix.astype(np.float64))
-            said = {"probs": probs, "classes": row_names(matrix.shape[1]), "ids": row_names(len(matrix))}
-        else:
-            counted = Votes.from_counts(matrix)
-            said = {"votes": counted, "classes": counted.classes, "ids": counted.items}
-    if len(x) != len(said["ids"]):
+            _check_rows(len(x), len(probs))
+            return Data(name="votes", x=x, gold=labels, probs=probs, classes=names, ids=row_names(len(matrix)))
+        votes = Votes.from_counts(matrix, classes=classes)
+    _check_rows(len(x), len(votes.items))
+    return Data.of_votes(votes, x=x, gold=labels)
+
+
+def _check_rows(features: int, items: int) -> None:
+    if features != items:
         raise InputError(
-            f"{len(x)} rows of features, and votes on {len(said['ids'])} items",
+            f"{features} rows of features, and votes on {items} items",
             where="features",
             hint="Give one row of features for each item, in the order of votes.items",
         )
-    return Data(name="votes", x=x, gold=labels, **said)
 
 
 def _features(X: ArrayLike) -> torch.Tensor:

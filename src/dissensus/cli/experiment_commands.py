@@ -280,7 +280,7 @@ def _against(experiment: Experiment[str], baseline: str | None) -> Experiment[st
             f"there is no row {baseline!r}", where="--baseline", hint=f"Choose one of: {', '.join(sorted(labels))}"
         )
     exhibits = tuple(
-        replace(exhibit, baseline=baseline)  # type: ignore[call-arg]
+        replace(exhibit, baseline=baseline)
         if exhibit in experiment.score_tables and baseline in exhibit.cells
         else exhibit
         for exhibit in experiment.exhibits

@@ -121,13 +121,11 @@ def fit(
         "head": head, "target": target, "delivery": delivery, "epochs": epochs, "batch": batch, "lr": lr,
         "hidden": hidden, "random_state": seed, "device": device,
     }  # fmt: skip
-    scores, temperature = _measured(VoteClassifier(**settings), data, seed)
-    model = _fitted(VoteClassifier(**settings), data, "training on all items")
-    helps = scores["tempered_votes"]["soft_nll"] < scores["raw"]["soft_nll"]
-    model.temperature_ = temperature if helps else 1.0
+    model = VoteClassifier(**settings)
+    scores = _measured(model, data)
     model.save(folder)
     (folder / "scores.json").write_text(json.dumps(scores, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    _print_fit(scores, model, helps)
+    _print_fit(scores, model.temperature_)
     click.echo(f"\nSaved to {folder} (model.json, model.safetensors, scores.json). Next:")
     click.echo(f"  dissensus predict {folder} {features_file} --out predictions.csv")
 
@@ -148,59 +146,31 @@ def _data(votes_file: str, features_file: str, probs: bool, gold_file: str | Non
     return replace(people, x=torch.from_numpy(x[rows]), gold=gold)
 
 
-def _measured(model: VoteClassifier, data: Data, seed: int) -> tuple[dict[str, Any], float]:
-    """Scores on a fifth of the items that the model never saw, and the temperature that fits all of them."""
-    from dissensus.metrics import temperature as calibrate
-    from dissensus.training import evaluate
-    from dissensus.training.splits import Holdout
-
-    train, held = Holdout(0.2).split(data.labels, seed)
-    assert data.x is not None
-    trained = _fitted(model, _rows(data, train), f"training on {len(train):,} items")
-    predictions = trained.predictions(data.x[held].numpy())
-    scores, _ = evaluate.judge(predictions, data, held, seed)
-    scores["items"] = {"train": len(train), "held_out": len(held)}
-    return scores, calibrate.fit_temperature(predictions.logits, data.people[held]).value
-
-
-def _rows(data: Data, rows: Any) -> Data:
-    from dissensus.datasets.data import Data
-
-    return Data(
-        name=data.name,
-        classes=data.classes,
-        ids=tuple(data.ids[row] for row in rows.tolist()),
-        x=None if data.x is None else data.x[rows],
-        votes=None if data.votes is None else data.votes.subset(rows.numpy()),
-        probs=None if data.probs is None else data.probs[rows],
-        gold=None if data.gold is None else data.gold[rows],
-    )
-
-
-def _fitted(model: VoteClassifier, data: Data, what: str) -> VoteClassifier:
+def _measured(model: VoteClassifier, data: Data) -> dict[str, Any]:
+    """Fit the model, with a progress bar, and give the scores that were measured on the way."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), TextColumn("loss {task.fields[loss]:.4f}"), TimeRemainingColumn())
+    text = "training twice, without and with the held-out items"
+    columns = (TextColumn(text), BarColumn(), TextColumn("loss {task.fields[loss]:.4f}"), TimeRemainingColumn())
     assert data.x is not None
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=model.epochs, loss=float("nan"))
-        people = data.votes if data.votes is not None else data.people.numpy()
-        model.fit(
+        task = bar.add_task(text, loss=float("nan"))
+        return model.fit_measured(
             data.x.numpy(),
-            people,
+            data.votes if data.votes is not None else data.people.numpy(),
             data.gold,
+            classes=data.classes,
             progress=lambda done, of, loss: bar.update(task, completed=done, total=of, loss=loss),
         )
-    return model
 
 
-def _print_fit(scores: dict[str, Any], model: VoteClassifier, helps: bool) -> None:
+def _print_fit(scores: dict[str, Any], temperature: float) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    raw, tempered = scores["raw"], scores["tempered_votes"]
+    raw, tempered = scores["raw"], scores.get("tempered_votes", {})
     items = scores["items"]
     console = Console()
     console.print(
@@ -216,13 +186,18 @@ def _print_fit(scores: dict[str, Any], model: VoteClassifier, helps: bool) -> No
     for name in ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman"):
         at_best = next((raw[key] for key in best.get(name, ()) if raw.get(key) is not None), None)
         table.add_row(
-            name, *(f"{value:.4f}" if value is not None else "–" for value in (raw[name], tempered[name], at_best))
+            name, *(f"{value:.4f}" if value is not None else "–" for value in (raw[name], tempered.get(name), at_best))
         )
     console.print(table)
     if raw["gold"] == "majority":
         console.print("accuracy and ECE are against the majority: no gold labels were given.", highlight=False)
-    used = f"used: T = {model.temperature_:.3f}" if helps else "not used: it did not help"
-    console.print(f"The temperature is {used}. All scores are in scores.json.", highlight=False)
+    if not tempered:
+        found = "No temperature could be fitted: that takes two held-out items, and there is one."
+    elif temperature == 1:
+        found = "The temperature is not used: it did not help."
+    else:
+        found = f"The temperature is used: T = {temperature:.3f}."
+    console.print(f"{found} All scores are in scores.json.", highlight=False)
 
 
 @click.command(

@@ -18,6 +18,7 @@ from dissensus.engine.events import EpochProgress, StopRequested
 from dissensus.engine.outcome import Curve, Outcome, concluded, versions
 from dissensus.engine.setup import Stage, own_loss
 from dissensus.labels.targets import Target
+from dissensus.metrics.agreement import majority
 from dissensus.models import Model
 from dissensus.models.flops import training_flops
 from dissensus.store import checkpoints
@@ -152,7 +153,7 @@ class _Watch:
         if recipe.keep == "all":
             log_probs = evaluate.predict(self.model, self._x, group=self.group).log_probs
             soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
-            self._note(soft_nll=soft_nll, accuracy=float((log_probs.argmax(1) == self._labels).double().mean()))
+            self._note(soft_nll=soft_nll, accuracy=float((majority(log_probs) == self._labels).double().mean()))
         if self._validation is not None:
             watched = own_loss(self.model, *self._validation)
             self._note(validation_loss=watched)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dissensus.engine import judging
 from dissensus.engine.setup import Stage, disputed
 from dissensus.labels.targets import ties
 from dissensus.models import Model
@@ -83,8 +84,8 @@ def concluded(
     for checkpoint, state in weights.items():
         model.load_state_dict(state)
         predictions = evaluate.predict(model, x, group=group)
-        scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, held_out, stage.seed)
-        arrays[predictions_name(checkpoint)] = evaluate.record(predictions, data, held_out)
+        scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, stage.seed)
+        arrays[predictions_name(checkpoint)] = judging.record(predictions, data, held_out)
     if x.ndim == 4:
         most = disputed(data, held_out, PICTURES)
         arrays[GALLERY] = {"rows": most.numpy(), "x": stage.x(most).numpy()}

@@ -14,6 +14,7 @@ from dissensus.datasets.data import Data
 from dissensus.datasets.data_ref import DataRef
 from dissensus.errors import InputError
 from dissensus.labels.targets import Target
+from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models import Model, load_model, new_model
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Spec
@@ -147,8 +148,7 @@ def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> Model:
 
 def own_loss(model: Model, x: Tensor, target: Target) -> float:
     """Cross-entropy of the model to a target, the loss a run would itself minimise, without augmentation or mixing."""
-    log_probs = evaluate.predict(model, x).log_probs
-    return float(-(target.probs * log_probs).masked_fill(target.probs == 0, 0).sum(1).mean())
+    return float(unchecked_soft_nll(evaluate.predict(model, x).log_probs, target.probs).mean())
 
 
 def disputed(data: Data, rows: Tensor, most: int) -> Tensor:

@@ -32,7 +32,7 @@ class Unmixed:
 
 @dataclass(frozen=True)
 class Mixup:
-    """Zhang et al. (2018): every item is averaged with another, with one weight a batch from Beta(alpha, alpha)."""
+    """Zhang et al. (2018): every item is averaged with another, with one weight per batch from Beta(alpha, alpha)."""
 
     alpha: float = 1.0
 
@@ -73,10 +73,10 @@ MIXINGS = table(Unmixed, Mixup, Cutmix)
 
 
 def _interval(size: int, share: float, draw: np.random.Generator) -> tuple[int, int]:
-    """A stretch of about `share` of the side around a random centre, cut off at the border as in the paper."""
-    half = int(size * share) / 2
-    centre = draw.integers(size)
-    return int(max(0, centre - half)), int(min(size, centre + half))
+    """About `share` of the side around a random centre, floored and cut off at the border as in the authors' code."""
+    half = int(size * share) // 2
+    centre = int(draw.integers(size))
+    return max(0, centre - half), min(size, centre + half)
 
 
 def _permutation(n: int, draw: np.random.Generator) -> Tensor:

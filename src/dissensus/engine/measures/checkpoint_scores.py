@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from dissensus.engine import judging
 from dissensus.engine.measures.finished_run import rows_in_all
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
 from dissensus.engine.measures.stored_predictions import StoredPredictions
@@ -63,11 +64,11 @@ def _mean(logits: list[Tensor]) -> Predictions:
 
 
 def _scored(checkpoint: str, predictions: Predictions, setup: Stage, rows: Tensor) -> MeasureResult:
-    scores, temperatures = evaluate.judge(predictions, setup.data, rows, setup.seed)
+    scores, temperatures = judging.judge(predictions, setup.data, rows, setup.seed)
     facts = {
         "items": {"evaluation": len(rows)},
         "temperatures": {checkpoint: temperatures},
         "notes": list(setup.data.notes),
     }
-    arrays = {predictions_name("last"): evaluate.record(predictions, setup.data, rows)}
+    arrays = {predictions_name("last"): judging.record(predictions, setup.data, rows)}
     return MeasureResult({checkpoint: scores}, facts, arrays)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from dissensus.labels.delivery import Labels
+from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models import Mlp
 from dissensus.models.predictions import Predictions
 from dissensus.training import evaluate
@@ -180,5 +181,4 @@ class _Stack:
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Mean over items, float64 [M], of logits [M, n, K] to targets [M, n, K]."""
-    log_probs = torch.log_softmax(logits.double(), -1)
-    return -(target * log_probs).masked_fill(target == 0, 0).sum(-1).mean(-1)
+    return unchecked_soft_nll(Predictions(logits).log_probs, target).mean(-1)
