@@ -27,7 +27,7 @@ from dissensus.engine.events import Event, ignore
 from dissensus.engine.local import LocalExecutor, cores
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.scheduler import Scheduler
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.models import Smallcnn
 from dissensus.store.ledger import RECORD, Ledger
 from dissensus.store.spec import Run, Spec
@@ -71,7 +71,7 @@ def start(data):
 def overhead(data):
     torch.set_num_threads(1)
     spec = replace(RECIPE, epochs=10).spec(data, 0)
-    stage = Stage.of(spec, Ledger("unused"))
+    stage = TrainingSetup.of(spec, Ledger("unused"))
 
     def alone():
         with random.seeded(0, "init"):

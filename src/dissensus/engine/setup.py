@@ -1,4 +1,4 @@
-"""Stage: all that a training spec names, made real: data, split, target, model."""
+"""TrainingSetup: what a training spec names, loaded and built: data, split, target, model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dissensus.training.recipe import Recipe
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class TrainingSetup:
     """`train`, `validation` and `held_out` are rows of the data, stratified by gold label, without gold by majority."""
 
     recipe: Recipe
@@ -33,7 +33,7 @@ class Stage:
     held_out: Tensor
 
     @classmethod
-    def of(cls, spec: Spec, ledger: Ledger) -> Stage:
+    def of(cls, spec: Spec, ledger: Ledger) -> TrainingSetup:
         """Load the data and check that they are the ones the spec means, and that they can be trained on."""
         settings = resolved(spec, ledger)
         recipe, seed, data = Recipe.of(settings), int(settings["seed"]), loaded(settings["data"])
@@ -59,7 +59,7 @@ class Stage:
         return self.data.x[rows]
 
     def seen(self) -> Data:
-        """The data with the votes that training may see: all of them, or a few an item in the sparse regime."""
+        """The data with the votes that training may see: all of them, or a few per item in the sparse regime."""
         if self.recipe.votes is None:
             return self.data
         if self.data.votes is None:
@@ -133,9 +133,9 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
     mass = data.people[rows].sum(0) if voted else torch.bincount(data.labels[rows], minlength=len(data.classes))
     absent = torch.nonzero(mass == 0).flatten().tolist()
     if absent:
-        named = ", ".join(repr(data.classes[one]) for one in absent)
+        names = ", ".join(repr(data.classes[index]) for index in absent)
         raise InputError(
-            f"nobody chose {named} for any of the {len(rows):,} training items of seed {seed}, so it cannot be learned",
+            f"nobody chose {names} for any of the {len(rows):,} training items of seed {seed}, so it cannot be learned",
             where=data.name,
             hint="Leave the class out of the data's classes, or add items of it",
             state="",
@@ -144,7 +144,7 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
 
 def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> nn.Module:
     """A finished run's network, with the weights of a checkpoint."""
-    model = Stage.of(ledger.read(run_id).spec, ledger).model()
+    model = TrainingSetup.of(ledger.read(run_id).spec, ledger).model()
     model.load_state_dict(ledger.weights(run_id, checkpoint))
     return model.eval()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dissensus.engine.measures.finished_run import in_all, kept_predictions
 from dissensus.engine.measures.measure import Analysis, Outcome
-from dissensus.engine.setup import Stage, trained
+from dissensus.engine.setup import TrainingSetup, trained
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Ledger, predictions_name
@@ -43,7 +43,7 @@ def lowest(of: tuple[str, ...], column: str = "validation_loss", tolerance: floa
 
 def _evaluation(spec: Spec, ledger: Ledger) -> Outcome:
     (run_id,), checkpoint = spec.inputs["of"], spec.settings["checkpoint"]
-    stage = Stage.of(ledger.read(run_id).spec, ledger)
+    stage = TrainingSetup.of(ledger.read(run_id).spec, ledger)
     model, x = trained(run_id, ledger, checkpoint), stage.x(stage.held_out)
     predictions = evaluate.predict(model, x)
     if spec.settings["flip"]:
@@ -57,7 +57,7 @@ def _ensemble(spec: Spec, ledger: Ledger) -> Outcome:
     stored = [kept_predictions(run_id, ledger, "last") for run_id in spec.inputs["of"]]
     shared = in_all([torch.from_numpy(one["rows"]) for one in stored])
     logits = [torch.from_numpy(one["logits"][np.searchsorted(one["rows"], shared.numpy())]) for one in stored]
-    stage = Stage.of(ledger.read(spec.inputs["of"][0]).spec, ledger)
+    stage = TrainingSetup.of(ledger.read(spec.inputs["of"][0]).spec, ledger)
     return _judged("last", _mean_of(logits), stage, shared)
 
 
@@ -85,7 +85,7 @@ def _lowest_of(run: Run, column: str) -> float:
     return min(values)
 
 
-def _judged(checkpoint: str, predictions: Predictions, stage: Stage, rows: Tensor) -> Outcome:
+def _judged(checkpoint: str, predictions: Predictions, stage: TrainingSetup, rows: Tensor) -> Outcome:
     scores, temperatures = evaluate.judge(predictions, stage.data, rows, stage.seed)
     facts = {
         "items": {"evaluation": len(rows)},

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dissensus import random
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Ledger
@@ -22,7 +22,7 @@ from dissensus.training import evaluate
 class Subject:
     """`model` is in eval mode. `checkpoint` is the one it has: `last` where `best` was asked for and never kept."""
 
-    stage: Stage
+    stage: TrainingSetup
     checkpoint: str
     model: nn.Module
 
@@ -30,7 +30,7 @@ class Subject:
     def of(cls, run_id: str, ledger: Ledger, checkpoint: str) -> Subject:
         """From the run's record and weights, on the CPU, or on a GPU where there is one."""
         run = ledger.read(run_id)
-        stage, name = Stage.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
+        stage, name = TrainingSetup.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
         model = stage.model()
         model.load_state_dict(ledger.weights(run_id, name))
         return cls(stage, name, placed(model, stage))
@@ -53,7 +53,7 @@ class Subject:
         return features_of(self.predict(rows))
 
 
-def placed(model: nn.Module, stage: Stage) -> nn.Module:
+def placed(model: nn.Module, stage: TrainingSetup) -> nn.Module:
     """In eval mode, where and how it is fastest: on a GPU if there is one; channels-last for images, as in training."""
     if stage.data.x is not None and stage.data.x.ndim == 4:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -85,7 +85,7 @@ def kept_predictions(run_id: str, ledger: Ledger, checkpoint: str) -> Arrays:
     return arrays
 
 
-def held_out_in_both(one: Stage, other: Stage) -> Tensor:
+def held_out_in_both(one: TrainingSetup, other: TrainingSetup) -> Tensor:
     """The rows that neither run was trained on, ascending."""
     if one.data.digest != other.data.digest:
         raise InputError(
