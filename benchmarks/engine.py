@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from dissensus import datasets, random
-from dissensus.cli.progress import survey
+from dissensus.cli.progress import read_status
 from dissensus.engine import worker_processes
 from dissensus.engine.events import Event, ignore
 from dissensus.engine.local import LocalExecutor, cores
@@ -161,7 +161,7 @@ def many(data, n):
     print(
         f"{entries:,} files and folders, {size:.0f} MiB; ids {timed(ledger.ids):.2f} s, summary "
         f"{timed(ledger.summaries):.2f} s, again {timed(ledger.summaries):.2f} s, a look of `watch` "
-        f"{timed(lambda: survey(labels, ledger)):.2f} s, the finished plan again {again:.2f} s",
+        f"{timed(lambda: read_status(labels, ledger)):.2f} s, the finished plan again {again:.2f} s",
         flush=True,
     )
     assert len(ledger.ids()) == n
