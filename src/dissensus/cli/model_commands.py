@@ -150,15 +150,15 @@ def _data(votes_file: str, features_file: str, probs: bool, gold_file: str | Non
 
 def _measured(model: VoteClassifier, data: Data, seed: int) -> tuple[dict[str, Any], float]:
     """Scores on a fifth of the items that the model never saw, and the temperature that fits all of them."""
+    from dissensus.engine import judging
     from dissensus.metrics import temperature as calibrate
-    from dissensus.training import evaluate
     from dissensus.training.splits import Holdout
 
     train, held = Holdout(0.2).split(data.labels, seed)
     assert data.x is not None
     trained = _fitted(model, _rows(data, train), f"training on {len(train):,} items")
     predictions = trained.predictions(data.x[held].numpy())
-    scores, _ = evaluate.judge(predictions, data, held, seed)
+    scores, _ = judging.judge(predictions, data, held, seed)
     scores["items"] = {"train": len(train), "held_out": len(held)}
     return scores, calibrate.fit_temperature(predictions.logits, data.people[held]).value
 

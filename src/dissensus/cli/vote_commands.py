@@ -148,8 +148,8 @@ def score(
 
     from dissensus.datasets.gold import read_gold
     from dissensus.datasets.own_files import read_predictions, read_probabilities
+    from dissensus.engine import judging
     from dissensus.models.predictions import Predictions
-    from dissensus.training import evaluate
 
     people = people_from(votes_file, probs, options)
     matrix = (read_predictions if logits else read_probabilities)(predictions_file)
@@ -158,7 +158,7 @@ def score(
     if gold_file is not None:
         people = replace(people, gold=torch.from_numpy(read_gold(gold_file, people.classes, people.ids)))
     said = Predictions(values if logits else values.log())  # log-probabilities are logits of themselves
-    scores, temperatures = evaluate.judge(said, people, torch.arange(len(people)), seed=0)
+    scores, temperatures = judging.judge(said, people, torch.arange(len(people)), seed=0)
     raw = scores.pop("raw")
     if as_json:
         document = {**raw, **scores, "temperatures": temperatures, "items": len(people)}

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dissensus.engine import judging
 from dissensus.engine.setup import TrainingSetup, disputed
 from dissensus.labels.targets import ties
 from dissensus.store.encoding import encode
@@ -87,8 +88,8 @@ def training_result(
     for checkpoint, state in weights.items():
         model.load_state_dict(state)
         predictions = evaluate.predict(model, x, group=group)
-        scores[checkpoint], temperatures[checkpoint] = evaluate.judge(predictions, data, held_out, setup.seed)
-        arrays[predictions_name(checkpoint)] = evaluate.record(predictions, data, held_out)
+        scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, setup.seed)
+        arrays[predictions_name(checkpoint)] = judging.record(predictions, data, held_out)
     if x.ndim == 4:
         most = disputed(data, held_out, PICTURES)
         arrays[GALLERY] = {"rows": most.numpy(), "x": setup.x(most).numpy()}

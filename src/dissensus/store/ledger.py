@@ -105,21 +105,26 @@ class Ledger:
 
     def _content(self, run_id: str, name: str) -> bytes | None:
         """A file of a finished run, or None where there is none. One that is not what was written is never used."""
-        try:
-            content = (self.folder / run_id / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        if self._checksums(run_id).get(name) not in (None, hashlib.sha256(content).hexdigest()):
-            raise self._damaged(run_id, name, "is not what was written")
-        return content
+        for _ in range(2):  # between the two readings somebody may write the record again
+            try:
+                content = (self.folder / run_id / name).read_bytes()
+            except FileNotFoundError:
+                return None
+            expected = self._checksums(run_id).get(name)
+            if expected is None or hashlib.sha256(content).hexdigest() in expected:
+                return content
+        raise self._damaged(run_id, name, "is not what was written")
 
-    def _checksums(self, run_id: str) -> dict[str, str]:
-        """By file name; empty where they were not kept."""
+    def _checksums(self, run_id: str) -> dict[str, list[str]]:
+        """By file name; empty where they were not kept. A record that is being written again has two."""
         try:
             lines = (self.folder / run_id / CHECKSUMS).read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return {}
-        return {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
+        checksums: dict[str, list[str]] = {}
+        for checksum, _, name in (line.partition("  ") for line in lines):
+            checksums.setdefault(name, []).append(checksum)
+        return checksums
 
     def _damaged(self, run_id: str, name: str, how: str) -> InputError:
         return InputError(
@@ -160,9 +165,22 @@ class Ledger:
             (draft / RECORD).write_text(_record(run), encoding="utf-8")
         shutil.rmtree(self.work(run.id), ignore_errors=True)
 
+    def rewrite(self, run: Run) -> None:
+        """Write the record of a finished run again. Whoever reads meanwhile finds the old one or the new one, whole."""
+        content = _record(run).encode()
+        folder, checksums = self.folder / run.id, self._checksums(run.id)
+        former, now = checksums.get(RECORD, []), hashlib.sha256(content).hexdigest()
+        if checksums:
+            write_whole(folder / CHECKSUMS, _checksum_lines({**checksums, RECORD: [*former, now]}))
+        write_whole(folder / RECORD, content)
+        if checksums:
+            write_whole(folder / CHECKSUMS, _checksum_lines({**checksums, RECORD: [now]}))
+        self._index.unlink(missing_ok=True)
+
     def files(self, run_id: str) -> dict[str, bytes]:
         """The content of a finished run's files, to be adopted by another ledger."""
-        return {file.name: file.read_bytes() for file in sorted((self.folder / run_id).iterdir())}
+        files = sorted((self.folder / run_id).iterdir())
+        return {file.name: file.read_bytes() for file in files if not file.name.startswith(".")}
 
     def adopt(self, run_id: str, files: Mapping[str, bytes]) -> None:
         """Publish a run that was computed where this folder cannot be seen, from the content of its files."""
@@ -186,8 +204,7 @@ class Ledger:
     def _place(self, draft: Path, run_id: str) -> None:
         """Give a complete draft its name, flushed to the disk first; a folder of that name is never replaced."""
         files = sorted(file for file in draft.iterdir() if file.name != CHECKSUMS)
-        lines = [f"{digest(file)}  {file.name}\n" for file in files]
-        (draft / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+        (draft / CHECKSUMS).write_bytes(_checksum_lines({file.name: [digest(file)] for file in files}))
         for file in (*files, draft / CHECKSUMS):
             _flush(file)
         draft.chmod(0o755)  # mkdtemp makes folders that only their owner can read
@@ -268,6 +285,11 @@ def _record(run: Run) -> str:
 
 def _summary(run: Run) -> Json:
     return {name: value for name, value in vars(Summary.of(run)).items() if name != "id"}
+
+
+def _checksum_lines(checksums: Mapping[str, list[str]]) -> bytes:
+    lines = [f"{checksum}  {name}\n" for name, several in checksums.items() for checksum in several]
+    return "".join(lines).encode()
 
 
 def _names_in(folder: Path) -> list[str]:

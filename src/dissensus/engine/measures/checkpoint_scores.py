@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dissensus.engine import judging
 from dissensus.engine.measures.finished_run import in_all, kept_predictions
 from dissensus.engine.measures.measure import Analysis, Outcome
 from dissensus.engine.setup import TrainingSetup, trained
@@ -86,13 +87,13 @@ def _lowest_of(run: Run, column: str) -> float:
 
 
 def _judged(checkpoint: str, predictions: Predictions, stage: TrainingSetup, rows: Tensor) -> Outcome:
-    scores, temperatures = evaluate.judge(predictions, stage.data, rows, stage.seed)
+    scores, temperatures = judging.judge(predictions, stage.data, rows, stage.seed)
     facts = {
         "items": {"evaluation": len(rows)},
         "temperatures": {checkpoint: temperatures},
         "notes": list(stage.data.notes),
     }
-    return {checkpoint: scores}, facts, {predictions_name("last"): evaluate.record(predictions, stage.data, rows)}
+    return {checkpoint: scores}, facts, {predictions_name("last"): judging.record(predictions, stage.data, rows)}
 
 
 ANALYSES: dict[str, Analysis] = {
