@@ -27,8 +27,8 @@ from dissensus.training import loop as train
 from dissensus.training.distributed import ALONE, Group
 
 COMPILE_PAYS_ABOVE = 3e14
-"""Training FLOPs beyond which compiling should be repaid: an estimate, about an hour of two cores, that
-benchmarks/layouts.py can check. For smallcnn, where it was run, compiling is never repaid."""
+"""Training FLOPs above which compiling should pay: an estimate, about an hour of two cores, that benchmarks/layouts.py
+can check. For smallcnn, where it was measured, compiling never pays."""
 
 
 class InterruptedRunError(Exception):
@@ -39,7 +39,7 @@ class InterruptedRunError(Exception):
 class Execution:
     """Where and how to compute: provenance, not part of a spec. Labels, order and augmentation do not depend on it.
 
-    None means by rule: channels-last for images; compiled where the run is long enough to repay it and there is a C++
+    None means by rule: channels-last for images; compiled where the run is long enough to pay for it and there is a C++
     compiler. benchmarks/layouts.py measures both.
     """
 
@@ -81,7 +81,7 @@ def execute(
     run = result.as_run(spec, time.perf_counter() - started)
     if group.leads:
         ledger.publish(run, result.arrays, result.weights)
-    group.told(None)  # nobody goes on before the run is published
+    group.told(None)  # no process goes on before the run is published
     return run
 
 
@@ -144,12 +144,12 @@ class _EpochMonitor:
         self.best_epoch: int | None = None
         self.best_loss = math.inf
         self._x = setup.x(setup.held_out).to(device)
-        self._people, self._labels = setup.judged_by(setup.held_out)
+        self._people, self._labels = setup.people_and_labels(setup.held_out)
         self._validation: tuple[Tensor, Target] | None = None
         if setup.validation is not None:
             self._validation = setup.x(setup.validation).to(device), setup.target(setup.validation, ledger)
         self._monitors = [
-            (part, setup.x(rows).to(device), (setup.target(rows, ledger).probs, *setup.judged_by(rows)))
+            (part, setup.x(rows).to(device), (setup.target(rows, ledger).probs, *setup.people_and_labels(rows)))
             for part, rows in setup.monitored()
         ]
 
@@ -213,7 +213,7 @@ class _Checkpointer:
             raise InterruptedRunError
 
     def restore(self) -> train.State | None:
-        """The saved state, after putting weights and curve back; None where the run starts anew."""
+        """Put weights and curve back, and return the saved state; None where the run starts from scratch."""
         saved = checkpoints.load(self._file)
         if saved is None:
             return None

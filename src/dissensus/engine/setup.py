@@ -80,8 +80,8 @@ class TrainingSetup:
         said = [evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.runs]
         return teacher_target(said, rows, rule.temperature)
 
-    def judged_by(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """What people said of these rows [n, K], and the labels that count as right [n]."""
+    def people_and_labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """What people said of these rows [n, K], and the labels that count as correct [n]."""
         return self.data.people[rows], self.data.labels[rows]
 
     def monitored(self) -> list[tuple[str, Tensor]]:
@@ -117,14 +117,14 @@ def loaded(named: Json) -> Data:
         raise InputError(
             f"the content is {data.digest}, and this run was planned on {named['digest']}",
             where=f"data set {data.name}",
-            hint="Plan it anew with `dissensus run`, or put the former files back",
+            hint="Plan it again with `dissensus run`, or restore the former files",
         )
     return data
 
 
 @lru_cache(maxsize=2)
 def _load(root: str, name: str, options: tuple[tuple[str, Any], ...]) -> Data:  # noqa: ARG001 - part of the key
-    """Hundreds of heads are trained on the same features by one process, which need not read them each time."""
+    """Cached: one process trains hundreds of heads on the same features."""
     return datasets.load(name, **dict(options))
 
 

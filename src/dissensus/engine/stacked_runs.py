@@ -94,7 +94,7 @@ class _MemberFactory:
         if monitors not in self._monitors:
             parts = dict(setup.monitored()) or ({"evaluation": setup.held_out} if recipe.keep == "all" else {})
             self._monitors[monitors] = {
-                part: stacked.Monitor(rows, setup.target(rows, self._ledger).probs, *setup.judged_by(rows))
+                part: stacked.Monitor(rows, setup.target(rows, self._ledger).probs, *setup.people_and_labels(rows))
                 for part, rows in parts.items()
             }
         return stacked.Member(
@@ -126,7 +126,7 @@ def _curve(setup: TrainingSetup, member: stacked.Trained) -> Curve:
     """The columns that a run alone has; what is not finite is None."""
     columns = dict(member.curve)
     if "evaluation" in member.monitored:
-        people, _ = setup.judged_by(setup.held_out)
+        people, _ = setup.people_and_labels(setup.held_out)
         entropy = float(metrics.entropy(people).mean())
         columns["soft_nll"] = [kl + entropy for kl in member.monitored["evaluation"]["kl"]]
         columns["accuracy"] = member.monitored["evaluation"]["accuracy"]
