@@ -21,13 +21,13 @@ from pathlib import Path
 import torch
 
 from dissensus import datasets, random
-from dissensus.cli.progress import survey
+from dissensus.cli.progress import read_status
 from dissensus.engine import worker_processes
 from dissensus.engine.events import Event, ignore
 from dissensus.engine.local import LocalExecutor, cores
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.scheduler import Scheduler
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.models import Smallcnn
 from dissensus.store.ledger import RECORD, Ledger
 from dissensus.store.spec import Run, Spec
@@ -71,7 +71,7 @@ def start(data):
 def overhead(data):
     torch.set_num_threads(1)
     spec = replace(RECIPE, epochs=10).spec(data, 0)
-    stage = Stage.of(spec, Ledger("unused"))
+    stage = TrainingSetup.of(spec, Ledger("unused"))
 
     def alone():
         with random.seeded(0, "init"):
@@ -161,7 +161,7 @@ def many(data, n):
     print(
         f"{entries:,} files and folders, {size:.0f} MiB; ids {timed(ledger.ids):.2f} s, summary "
         f"{timed(ledger.summaries):.2f} s, again {timed(ledger.summaries):.2f} s, a look of `watch` "
-        f"{timed(lambda: survey(labels, ledger)):.2f} s, the finished plan again {again:.2f} s",
+        f"{timed(lambda: read_status(labels, ledger)):.2f} s, the finished plan again {again:.2f} s",
         flush=True,
     )
     assert len(ledger.ids()) == n

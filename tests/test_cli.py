@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from dissensus.cli import cli, main
 from dissensus.cli.experiment_commands import parse_seeds
 from dissensus.cli.progress import Display
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.errors import InputError
 from dissensus.store import locks
 from dissensus.store.ledger import Ledger
@@ -411,12 +411,12 @@ def test_curves_are_written_for_tensorboard(smoke):
 
 
 def test_a_failing_run_gives_exit_code_1_and_a_report_of_the_rest(run, tmp_path, monkeypatch):
-    real = Stage.of
+    real = TrainingSetup.of
 
     def of(spec, ledger):
         return 1 / 0 if spec.settings["target"]["name"] == "smoothed" else real(spec, ledger)
 
-    monkeypatch.setattr(Stage, "of", of)
+    monkeypatch.setattr(TrainingSetup, "of", of)
     options = ["--scale", "smoke", "--seeds", "1", "--workers", "1", "--threads", "1"]
     code, _, err = run("run", "demo", *options, "--out", tmp_path / "o")
     assert code == 1

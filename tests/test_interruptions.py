@@ -119,6 +119,18 @@ def test_a_damaged_checkpoint_is_not_believed(tmp_path, damage):
     assert "resumed" not in run.provenance
 
 
+def test_a_checkpoint_of_a_version_with_another_state_is_left_and_the_run_starts_anew(tmp_path):
+    spec, ledger = QUICK.spec(DATA, 3), Ledger(tmp_path / "a")
+    asked = iter([False] * 5 + [True])
+    with pytest.raises(InterruptedRunError):
+        execute(spec, ledger, ALONE, stop_requested=lambda: next(asked))
+    saved = checkpoints.load(ledger.checkpoint_file(spec.id))
+    checkpoints.save(ledger.checkpoint_file(spec.id), {**saved, "state": {**saved["state"], "phase": 2}})
+    assert "resumed" not in execute(spec, ledger, ALONE).provenance
+    execute(spec, Ledger(tmp_path / "b"), ALONE)
+    assert outcome(ledger, spec.id) == outcome(Ledger(tmp_path / "b"), spec.id)
+
+
 def test_a_run_that_goes_on_under_other_conditions_says_so(tmp_path):
     spec, ledger = QUICK.spec(DATA, 4), Ledger(tmp_path)
     asked = iter([False] * 5 + [True])
@@ -201,7 +213,7 @@ def test_a_worker_whose_parent_is_gone_leaves(tmp_path):
 
 
 def test_a_failed_run_leaves_its_traceback_in_its_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("dissensus.engine.one_run.Stage.of", lambda spec, ledger: 1 / 0)
+    monkeypatch.setattr("dissensus.engine.one_run.TrainingSetup.of", lambda spec, ledger: 1 / 0)
     ledger, spec, events = Ledger(tmp_path), QUICK.spec(DATA, 0), []
     compute(lives.alone(spec), ledger, ALONE, events.append)
     assert events[-1].kind == "failed"

@@ -9,7 +9,7 @@ from dissensus import datasets
 from dissensus.datasets import cifar10, feature_files
 from dissensus.engine.measures import Ensemble, Evaluation, Lowest, measure_spec
 from dissensus.engine.one_run import execute
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority, Shuffled, Teacher
@@ -55,14 +55,14 @@ def test_images_of_cifar_are_normalised_by_the_published_moments_and_their_featu
     x = np.random.default_rng(0).normal(3, 2, (len(images), 5)).astype(np.float32)
     feature_files.store(feature_files.Features(images.ids, x, {"encoder": "toy"}), "cifar10h", "toy", tmp_path)
     recipe = replace(SMALL, data="cifar10h", batch=10)
-    stage = Stage.of(recipe.spec(images, 0), Ledger(tmp_path / "runs"))
+    stage = TrainingSetup.of(recipe.spec(images, 0), Ledger(tmp_path / "runs"))
     mean, std = cifar10.MOMENTS
     assert torch.equal(stage.model().normalise.mean.flatten(), torch.tensor(mean))
     assert torch.equal(stage.model().normalise.std.flatten(), torch.tensor(std))
     assert datasets.load("cifar10h", items=50).moments == cifar10.MOMENTS
     features = datasets.load("cifar10h", features="toy")
     assert features.moments is None
-    stage = Stage.of(replace(recipe, options=(("features", "toy"),)).spec(features, 0), Ledger(tmp_path / "runs"))
+    stage = TrainingSetup.of(replace(recipe, options=(("features", "toy"),)).spec(features, 0), Ledger(tmp_path / "runs"))
     assert torch.equal(stage.model().normalise.mean, moments(features.x[stage.train])[0])
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import lives
 from dissensus import datasets
-from dissensus.cli.progress import survey
+from dissensus.cli.progress import read_status
 from dissensus.engine import ray as on_ray
 from dissensus.engine import worker_processes
 from dissensus.engine.local import LocalExecutor
@@ -182,7 +182,7 @@ def test_a_driver_that_stops_and_comes_back_goes_on_where_it_stopped(cluster, re
 
     def stop(event):
         if event.kind == "epoch" and event.run == SLOW.id:
-            seen.append(survey({SLOW.id: "slow"}, ledger).doing["slow"])
+            seen.append(read_status({SLOW.id: "slow"}, ledger).under_way["slow"])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -16,7 +16,7 @@ from dissensus.datasets import feature_files as features
 from dissensus.engine import assignments
 from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution, execute
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.engine.stacked_runs import alike, execute_stacked
 from dissensus.errors import InputError
 from dissensus.experiments.description import plan, size
@@ -278,4 +278,4 @@ def test_fewer_items_than_a_batch_are_refused_with_the_two_numbers(tmp_path, mon
     }
     grid = [spec for spec in planned.specs if spec.id in ended.failed]
     with pytest.raises(InputError, match="5 training items are fewer than a batch of 8"):
-        Stage.of(grid[0], Ledger(tmp_path / "runs"))
+        TrainingSetup.of(grid[0], Ledger(tmp_path / "runs"))

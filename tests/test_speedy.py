@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dissensus import datasets, random
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.models import Speedy, moments
 from dissensus.models.flops import training_flops
 from dissensus.recipes.speedy_settings import LAPTOP, QUALITY
@@ -35,7 +35,7 @@ def test_a_setting_selects_nothing_and_goes_through_a_spec_and_back(recipe, most
 
 def test_the_stem_is_whitened_by_the_training_items_alone(tmp_path):
     recipe = Recipe(model=Speedy((4, 4)), epochs=1)
-    stage = Stage.of(recipe.spec(DIGITS, 0), Ledger(tmp_path))
+    stage = TrainingSetup.of(recipe.spec(DIGITS, 0), Ledger(tmp_path))
     mean, std = moments(DIGITS.x[stage.train])
     with random.seeded(0, "init"):
         by_hand = recipe.model.build((1, 8, 8), 10, mean, std)

@@ -1,4 +1,4 @@
-"""What a person sees while runs are computed: how many are done, what each is doing, how long it will take."""
+"""What a person sees while runs are computed: how many are done, what is under way, how long it will take."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ENDED = frozenset({"already_done", "done", "failed", "blocked"})
 
 
 @dataclass
-class Doing:
-    """A run under way."""
+class RunProgress:
+    """How far a run under way is."""
 
     epoch: int = 0
     epochs: int = 0
@@ -35,12 +35,12 @@ class Doing:
 
     @property
     def share(self) -> float:
-        """How much of it is done."""
+        """The share of it that is done."""
         return self.epoch / self.epochs if self.epochs else 0.0
 
     @property
-    def done_here(self) -> float:
-        """How much of it was done since it was begun or resumed."""
+    def share_done_here(self) -> float:
+        """The share of it that was done since it was begun or resumed."""
         return self.share - self.resumed_at / self.epochs if self.epochs else 0.0
 
 
@@ -48,7 +48,7 @@ class Display:
     """A live display of executor events; on a terminal a table, elsewhere a line every `quiet_every` seconds.
 
     `labels` are the names of runs as people know them ("Soft, seed 3"). `costs` weigh runs against each other in the time
-    that is left; a run without one is held to be quick, and if none has one all are held to be equal.
+    that is left; a run without one counts as quick, and if none has one all count as equal.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Display:
     ) -> None:
         self._labels, self._console = labels, console or Console(stderr=True)
         self._quiet_every = quiet_every
-        self._ahead = dict(costs) or dict.fromkeys(labels, 1.0)
-        self._known_from, self._spent = 0.2 * min(self._ahead.values(), default=0.0), 0.0
-        self._total, self._kept, self._computed, self._failed = len(labels), 0, 0, 0
-        self._doing: dict[str, Doing] = {}
-        self._said = self._started = time.monotonic()
+        self._remaining_costs = dict(costs) or dict.fromkeys(labels, 1.0)
+        self._enough_to_know, self._spent = 0.2 * min(self._remaining_costs.values(), default=0.0), 0.0
+        self._total, self._already_done, self._computed, self._failed = len(labels), 0, 0, 0
+        self._under_way: dict[str, RunProgress] = {}
+        self._printed_at = self._started_at = time.monotonic()
         self._live = Live(get_renderable=self._render, console=self._console, transient=True, refresh_per_second=4)
 
     def __enter__(self) -> Display:
@@ -80,105 +80,108 @@ class Display:
     def __call__(self, event: Event) -> None:
         """Take note of one event."""
         if event.kind == "started":
-            self._doing[event.run] = Doing()
+            self._under_way[event.run] = RunProgress()
         elif event.kind == "epoch":
-            before = self._doing.get(event.run, Doing())
+            before = self._under_way.get(event.run, RunProgress())
             resumed_at = before.resumed_at if before.epoch else event.epoch - 1
-            self._doing[event.run] = Doing(event.epoch, event.epochs, event.loss, resumed_at)
+            self._under_way[event.run] = RunProgress(event.epoch, event.epochs, event.loss, resumed_at)
         else:
-            was = self._doing.pop(event.run, Doing())
-            cost = self._ahead.pop(event.run, 0.0) if event.kind in ENDED else 0.0
+            last = self._under_way.pop(event.run, RunProgress())
+            cost = self._remaining_costs.pop(event.run, 0.0) if event.kind in ENDED else 0.0
             if event.kind == "done":
-                self._spent += cost * (was.done_here if was.epochs else 1.0)
+                self._spent += cost * (last.share_done_here if last.epochs else 1.0)
         if event.kind == "already_done":
-            self._kept += 1
+            self._already_done += 1
         elif event.kind == "done":
             self._computed += 1
         elif event.kind in ("failed", "blocked", "disk_full"):
             self._failed += 1
-            what = "the disk is full" if event.kind == "disk_full" else event.kind
-            name = self._labels.get(event.run, event.run)
-            self._console.print(f"{what}: {name}\n{event.message}", style="red", markup=False, highlight=False)
-        self._say()
+            problem = "the disk is full" if event.kind == "disk_full" else event.kind
+            label = self._labels.get(event.run, event.run)
+            self._console.print(f"{problem}: {label}\n{event.message}", style="red", markup=False, highlight=False)
+        self._print_line()
 
     @property
     def _ended(self) -> int:
-        return self._kept + self._computed + self._failed
+        return self._already_done + self._computed + self._failed
 
-    def _say(self) -> None:
+    def _print_line(self) -> None:
         now = time.monotonic()
-        if not self._console.is_terminal and (now - self._said > self._quiet_every or self._ended == self._total):
-            self._said = now
+        due = now - self._printed_at > self._quiet_every or self._ended == self._total
+        if due and not self._console.is_terminal:
+            self._printed_at = now
             self._console.print(self._line(), markup=False, highlight=False, soft_wrap=True)
 
     def _line(self) -> str:
-        return f"{self._ended}/{self._total} runs · {self._left()}"
+        return f"{self._ended}/{self._total} runs · {self._time_left()}"
 
-    def _left(self) -> str:
-        """Time left, from the speed so far: what is under way counts by its share."""
+    def _time_left(self) -> str:
+        """From the speed so far: runs under way count by their share."""
         if self._ended == self._total:
             failed = f", {self._failed} failed" if self._failed else ""
-            return f"{self._kept} from before, {self._computed} computed{failed}"
-        if not self._ahead:
+            return f"{self._already_done} from before, {self._computed} computed{failed}"
+        if not self._remaining_costs:
             return "training is done"
-        costs = {run: self._ahead.get(run, 0.0) for run in self._doing}
-        spent = self._spent + sum(one.done_here * costs[run] for run, one in self._doing.items())
-        if spent < self._known_from:
+        costs = {run: self._remaining_costs.get(run, 0.0) for run in self._under_way}
+        spent = self._spent + sum(run.share_done_here * costs[run_id] for run_id, run in self._under_way.items())
+        if spent < self._enough_to_know:
             return "time left: not known yet"
-        rest = sum(self._ahead.values()) - sum(one.share * costs[run] for run, one in self._doing.items())
-        return f"about {duration((time.monotonic() - self._started) / spent * rest)} left"
+        begun = sum(run.share * costs[run_id] for run_id, run in self._under_way.items())
+        remaining = sum(self._remaining_costs.values()) - begun
+        return f"about {duration((time.monotonic() - self._started_at) / spent * remaining)} left"
 
     def _render(self) -> RenderableType:
         bar = ProgressBar(total=max(1, self._total), completed=self._ended, width=40)
-        return Group(Text(self._line()), bar, doing_table({self._labels.get(r, r): d for r, d in self._doing.items()}))
+        runs = {self._labels.get(run_id, run_id): run for run_id, run in self._under_way.items()}
+        return Group(Text(self._line()), bar, progress_table(runs))
 
 
-def doing_table(doing: Mapping[str, Doing]) -> Table:
-    """One row a run under way: epoch, loss, share done."""
+def progress_table(runs: Mapping[str, RunProgress]) -> Table:
+    """One row per run under way: epoch, loss, share done."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "epoch", "loss", ""):
         table.add_column(name, no_wrap=True)
-    for label, one in list(doing.items())[:MOST_SHOWN]:
-        bar = ProgressBar(total=1.0, completed=one.share, width=16)
-        loss = "" if one.loss is None else f"{one.loss:.4f}"
-        table.add_row(label, f"{one.epoch}/{one.epochs}", loss, bar)
-    if len(doing) > MOST_SHOWN:
-        table.add_row(f"and {len(doing) - MOST_SHOWN} more", "", "", "")
+    for label, run in list(runs.items())[:MOST_SHOWN]:
+        bar = ProgressBar(total=1.0, completed=run.share, width=16)
+        loss = "" if run.loss is None else f"{run.loss:.4f}"
+        table.add_row(label, f"{run.epoch}/{run.epochs}", loss, bar)
+    if len(runs) > MOST_SHOWN:
+        table.add_row(f"and {len(runs) - MOST_SHOWN} more", "", "", "")
     return table
 
 
 @dataclass(frozen=True)
-class Survey:
+class PlanStatus:
     """An experiment as its ledger shows it, from another terminal or another machine."""
 
     done: int
     total: int
-    doing: Mapping[str, Doing]
+    under_way: Mapping[str, RunProgress]
     failed: Mapping[str, str]
 
     @property
     def sentence(self) -> str:
         """In words."""
         failed = f", {len(self.failed)} failed" if self.failed else ""
-        return f"{self.done}/{self.total} runs are done, {len(self.doing)} under way{failed}"
+        return f"{self.done}/{self.total} runs are done, {len(self.under_way)} under way{failed}"
 
 
-def survey(labels: Mapping[str, str], ledger: Ledger) -> Survey:
-    """What of these runs is done, under way (somebody holds its lock) or failed.
+def read_status(labels: Mapping[str, str], ledger: Ledger) -> PlanStatus:
+    """Which of these runs are done, under way (somebody holds the lock) or failed.
 
-    Two listings, and a look into the folders of what is not finished: also where the plan has 100,000 runs.
+    It takes two listings, and a look into the folders of unfinished runs: also where the plan has 100,000 runs.
     """
     finished = labels.keys() & ledger.ids()
     begun = ledger.begun() & labels.keys() - finished
     now = locks.clock(ledger.folder) if begun else 0.0
-    doing, failed = {}, {}
-    for run in (run for run in labels if run in begun):
-        label, error = labels[run], ledger.error_file(run)
-        if locks.is_held(ledger.lock_file(run), now=now):
+    under_way, failed = {}, {}
+    for run_id in (run_id for run_id in labels if run_id in begun):
+        label, error = labels[run_id], ledger.error_file(run_id)
+        if locks.is_held(ledger.lock_file(run_id), now=now):
             try:
-                doing[label] = Doing(**json.loads(ledger.progress_file(run).read_text(encoding="utf-8")))
+                under_way[label] = RunProgress(**json.loads(ledger.progress_file(run_id).read_text(encoding="utf-8")))
             except FileNotFoundError:  # just begun
-                doing[label] = Doing()
+                under_way[label] = RunProgress()
         elif error.is_file():
             failed[label] = error.read_text(encoding="utf-8")
-    return Survey(len(finished), len(labels), doing, failed)
+    return PlanStatus(len(finished), len(labels), under_way, failed)

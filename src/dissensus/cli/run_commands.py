@@ -21,10 +21,10 @@ def ledger_at(folder: str) -> Ledger:
     """The ledger in a folder: the folder itself, or `runs` inside the --out folder of an experiment."""
     from dissensus.store.ledger import Ledger
 
-    place = Path(folder)
-    if not place.is_dir():
+    path = Path(folder)
+    if not path.is_dir():
         raise InputError("there is no such folder", where=folder, hint="Name the --out folder of a `dissensus run`")
-    return Ledger(place / "runs" if (place / "runs").is_dir() else place)
+    return Ledger(path / "runs" if (path / "runs").is_dir() else path)
 
 
 @click.group(
@@ -33,51 +33,53 @@ Examples:
   dissensus runs ls demo-report
   dissensus runs show demo-report 3f0c
   dissensus runs verify demo-report
+  dissensus runs rescore demo-report --dry-run
   dissensus runs pack demo-report records.jsonl.gz
 """,
 )
 def runs() -> None:
-    """Finished runs: list, show, remove, verify. DIR is a ledger, or the --out folder of an experiment."""
+    """Finished runs: list, show, remove, verify, rescore, pack. DIR is a ledger, or the --out folder of an experiment."""
 
 
 @runs.command("ls")
 @click.argument("folder", metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(folder: str, as_json: bool) -> None:
-    """Every finished run in a line: id, data, method, seed, soft NLL, accuracy, seconds."""
+    """List finished runs, one per line: id, data, method, seed, soft NLL, accuracy, seconds."""
     from dissensus.training.recipe import Recipe
 
-    found = ledger_at(folder).summaries()
+    summaries = ledger_at(folder).summaries()
     if as_json:
-        click.echo(json.dumps([vars(one) for one in found], ensure_ascii=False))
+        click.echo(json.dumps([vars(summary) for summary in summaries], ensure_ascii=False))
         return
-    for one in found:
-        what, seed = one.settings.get("name", one.kind), ""
-        if one.kind == "train":
-            what = f"{one.settings['data']['name']}: {Recipe.of(one.settings).method}"
-            seed = f"seed {one.settings['seed']}"
-        scores = "  ".join(f"{name} {one.raw[name]:.4f}" for name in ("soft_nll", "accuracy") if one.raw.get(name))
-        click.echo(f"{one.id}  {what:<44}  {seed:<8}  {scores}  {one.seconds or 0:.1f} s")
-    click.echo(f"{len(found)} runs", err=True)
+    for run in summaries:
+        name, seed = run.settings.get("name", run.kind), ""
+        if run.kind == "train":
+            name = f"{run.settings['data']['name']}: {Recipe.of(run.settings).method}"
+            seed = f"seed {run.settings['seed']}"
+        values = {metric: run.raw.get(metric) for metric in ("soft_nll", "accuracy")}
+        scores = "  ".join(f"{metric} {value:.4f}" for metric, value in values.items() if value is not None)
+        click.echo(f"{run.id}  {name:<44}  {seed:<8}  {scores}  {run.seconds or 0:.1f} s")
+    click.echo(f"{len(summaries)} runs", err=True)
 
 
 @runs.command()
 @click.argument("folder", metavar="DIR")
 @click.argument("run_id", metavar="ID")
 def show(folder: str, run_id: str) -> None:
-    """The whole record of a run as JSON; the first digits of its ID are enough."""
+    """Print the whole record of a run as JSON; the first digits of its ID are enough."""
     ledger = ledger_at(folder)
-    click.echo(json.dumps(ledger.read(_one(ledger, run_id)).to_json(), indent=1, ensure_ascii=False))
+    click.echo(json.dumps(ledger.read(_full_id(ledger, run_id)).to_json(), indent=1, ensure_ascii=False))
 
 
 @runs.command()
 @click.argument("folder", metavar="DIR")
 @click.argument("run_ids", metavar="ID…", nargs=-1, required=True)
 def rm(folder: str, run_ids: tuple[str, ...]) -> None:
-    """Remove runs, finished or not; they are computed anew when a plan needs them."""
+    """Remove runs, finished or not; they are computed again when a plan needs them."""
     ledger = ledger_at(folder)
     known = [*ledger.ids(), *ledger.begun()]
-    for run_id in [_one(ledger, run_id, known) for run_id in run_ids]:
+    for run_id in [_full_id(ledger, run_id, known) for run_id in run_ids]:
         ledger.remove(run_id)
         click.echo(f"removed {run_id}")
 
@@ -87,12 +89,42 @@ def rm(folder: str, run_ids: tuple[str, ...]) -> None:
 def verify(folder: str) -> None:
     """Check every file of every run against its checksum; exit code 1 where one was edited, cut short or lost."""
     ledger = ledger_at(folder)
-    wrong = {run_id: problems for run_id in ledger.ids() if (problems := ledger.verify(run_id))}
-    for run_id, problems in wrong.items():
+    damaged = {run_id: problems for run_id in ledger.ids() if (problems := ledger.verify(run_id))}
+    for run_id, problems in damaged.items():
         click.echo(f"{run_id}: {'; '.join(problems)}")
-    click.echo(f"{len(ledger.ids())} runs, {len(wrong)} damaged" + (": remove these with `runs rm`" if wrong else ""))
-    if wrong:
+    hint = ": remove these with `runs rm`" if damaged else ""
+    click.echo(f"{len(ledger.ids())} runs, {len(damaged)} damaged{hint}")
+    if damaged:
         sys.exit(1)
+
+
+@runs.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and end.")
+def rescore(folder: str, dry_run: bool) -> None:
+    """Score the stored predictions of training runs again, to give them metrics that were added or corrected later.
+
+    Measures of these runs are not computed again: remove them with `runs rm`, and run the recipe.
+    """
+    from dissensus.engine.rescore import rescore as rescored
+
+    ledger = ledger_at(folder)
+    results = [rescored(ledger, run_id, dry_run=dry_run) for run_id in ledger.ids()]
+    scored = [result for result in results if result is not None]
+    different = [result for result in scored if result.added or result.changed]
+    added = sorted({name for result in different for name in result.added})
+    changed = sorted({name for result in different for name in result.changed})
+    click.echo(f"{'to be rescored' if dry_run else 'rescored'}: {_count(len(different))}")
+    if added:
+        click.echo(f"  metrics added: {', '.join(added)}")
+    if changed:
+        click.echo(f"  metrics with another value: {', '.join(changed)}")
+    click.echo(f"unchanged: {_count(len(scored) - len(different))}")
+    click.echo(f"left alone, no training run or without stored predictions: {_count(len(results) - len(scored))}")
+
+
+def _count(runs: int) -> str:
+    return f"{runs} run{'' if runs == 1 else 's'}"
 
 
 @runs.command()
@@ -107,11 +139,11 @@ def pack(folder: str, file: str) -> None:
     click.echo(f"{file}: {count} records, {Path(file).stat().st_size / 1024:,.0f} KiB")
 
 
-def _one(ledger: Ledger, start: str, known: Sequence[str] | None = None) -> str:
+def _full_id(ledger: Ledger, start: str, known: Sequence[str] | None = None) -> str:
     matching = {run_id for run_id in known or ledger.ids() if run_id.startswith(start)}
     if len(matching) != 1:
-        what = "no run" if not matching else f"{len(matching)} runs"
-        raise InputError(f"{what} begin with {start!r}", where=str(ledger.folder), hint="`dissensus runs ls` lists them")
+        count = "no run begins" if not matching else f"{len(matching)} runs begin"
+        raise InputError(f"{count} with {start!r}", where=str(ledger.folder), hint="List them with `dissensus runs ls`")
     return matching.pop()
 
 
@@ -131,18 +163,18 @@ def watch(folder: str, ledger: str | None, once: bool) -> None:
     from rich.text import Text
 
     from dissensus.cli.experiment_commands import labels_of, read_experiment
-    from dissensus.cli.progress import doing_table, survey
+    from dissensus.cli.progress import progress_table, read_status
     from dissensus.store.ledger import Ledger
 
     labels = labels_of(read_experiment(folder))
     runs_folder = Ledger(ledger or Path(folder) / "runs")
-    seen = survey(labels, runs_folder)
+    status = read_status(labels, runs_folder)
     if not once:
         with Live(refresh_per_second=2) as live:
-            while seen.done + len(seen.failed) < seen.total:
-                live.update(Group(Text(seen.sentence), doing_table(seen.doing)))
+            while status.done + len(status.failed) < status.total:
+                live.update(Group(Text(status.sentence), progress_table(status.under_way)))
                 time.sleep(1)
-                seen = survey(labels, runs_folder)
-    click.echo(seen.sentence)
-    for label, why in seen.failed.items():
-        click.echo(f"failed: {label}\n{why.strip().splitlines()[-1]}")
+                status = read_status(labels, runs_folder)
+    click.echo(status.sentence)
+    for label, reason in status.failed.items():
+        click.echo(f"failed: {label}\n{reason.strip().splitlines()[-1]}")

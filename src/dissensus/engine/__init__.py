@@ -1,1 +1,1 @@
-"""From a spec to a run: set-up, one run or many in one call, measures of finished runs, and who computes them where."""
+"""From a spec to a run: setup, training alone or stacked, judging, measures of finished runs, and the executors."""

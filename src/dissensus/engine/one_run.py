@@ -15,8 +15,8 @@ from torch import Tensor
 from dissensus import metrics
 from dissensus.engine import measures
 from dissensus.engine.events import EpochProgress, StopRequested
-from dissensus.engine.outcome import Curve, Outcome, concluded, versions
-from dissensus.engine.setup import Stage, own_loss
+from dissensus.engine.run_result import Curve, RunResult, training_result, versions
+from dissensus.engine.setup import TrainingSetup, own_loss
 from dissensus.labels.targets import Target
 from dissensus.metrics.agreement import majority
 from dissensus.models import Model
@@ -29,8 +29,8 @@ from dissensus.training import loop as train
 from dissensus.training.distributed import ALONE, Group
 
 COMPILE_PAYS_ABOVE = 3e14
-"""Training FLOPs beyond which compiling should be repaid: an estimate, about an hour of two cores, that
-benchmarks/layouts.py can check. For smallcnn, where it was run, compiling is never repaid."""
+"""Training FLOPs above which compiling should pay: an estimate, about an hour of two cores, that benchmarks/layouts.py
+can check. For smallcnn, where it was measured, compiling never pays."""
 
 
 class InterruptedRunError(Exception):
@@ -41,7 +41,7 @@ class InterruptedRunError(Exception):
 class Execution:
     """Where and how to compute: provenance, not part of a spec. Labels, order and augmentation do not depend on it.
 
-    None means by rule: channels-last for images; compiled where the run is long enough to repay it and there is a C++
+    None means by rule: channels-last for images; compiled where the run is long enough to pay for it and there is a C++
     compiler. benchmarks/layouts.py measures both.
     """
 
@@ -71,7 +71,7 @@ def execute(
         torch.set_num_threads(execution.threads)
     started = time.perf_counter()
     if spec.kind == "train":
-        outcome = _train(spec, ledger, execution, progress, stop_requested, group)
+        result = _train(spec, ledger, execution, progress, stop_requested, group)
     else:
 
         def step(done: int, total: int) -> None:
@@ -79,13 +79,12 @@ def execute(
                 raise InterruptedRunError
             progress(done, total, None)
 
-        result = measures.compute(spec, ledger, step)
-        outcome = Outcome(result.scores, result.facts, result.arrays)
-    provenance = {**versions(), **outcome.how, "seconds": round(time.perf_counter() - started, 3)}
-    run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
+        measured = measures.compute(spec, ledger, step)
+        result = RunResult(measured.scores, measured.facts, measured.arrays)
+    run = result.as_run(spec, time.perf_counter() - started)
     if group.leads:
-        ledger.publish(run, outcome.arrays, outcome.weights)
-    group.told(None)  # nobody goes on before the run is published
+        ledger.publish(run, result.arrays, result.weights)
+    group.told(None)  # no process goes on before the run is published
     return run
 
 
@@ -96,19 +95,22 @@ def _train(
     progress: EpochProgress,
     stop_requested: StopRequested,
     group: Group,
-) -> Outcome:
-    stage = Stage.of(spec, ledger)
-    recipe, data, seed = stage.recipe, stage.data, stage.seed
+) -> RunResult:
+    setup = TrainingSetup.of(spec, ledger)
+    recipe, data, seed = setup.recipe, setup.data, setup.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    target = stage.target(stage.train, ledger)
-    model = stage.model().to(device)
-    x = stage.x(stage.train).to(device)
+    target = setup.target(setup.train, ledger)
+    model = setup.model().to(device)
+    x = setup.x(setup.train).to(device)
     flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
-    how = {**_how(execution, x, flops, device), **({"processes": group.world} if group.world > 1 else {})}
-    if how["channels_last"]:
+    conditions = _conditions(execution, x, flops, device)
+    if group.world > 1:
+        conditions["processes"] = group.world
+    if conditions["channels_last"]:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    watch = _Watch(model, stage, ledger, device, progress, group)
-    saver = _Saver(ledger.checkpoint_file(spec.id), model, watch, {**versions(), **how}, execution, stop_requested)
+    monitor = _EpochMonitor(model, setup, ledger, device, progress, group)
+    file, provenance = ledger.checkpoint_file(spec.id), {**versions(), **conditions}
+    checkpointer = _Checkpointer(file, model, monitor, provenance, execution, stop_requested)
     train.fit(
         model,
         x,
@@ -116,40 +118,47 @@ def _train(
         recipe.training,
         classes=len(data.classes),
         seed=seed,
-        observe=watch,
-        state=saver.restored(),
-        pause=saver if group.leads else lambda snapshot: None,  # noqa: ARG005
-        compiled=how["compiled"],
+        observe=monitor,
+        state=checkpointer.restore(),
+        pause=checkpointer if group.leads else lambda snapshot: None,  # noqa: ARG005
+        compiled=conditions["compiled"],
         group=group,
     )
-    weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **watch.best}
-    return concluded(stage, model, weights, watch.curve, watch.best_epoch, flops, {**how, **saver.history}, group)
+    weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **monitor.best}
+    conditions = {**conditions, **checkpointer.history}
+    return training_result(setup, model, weights, monitor.curve, monitor.best_epoch, flops, conditions, group)
 
 
-class _Watch:
+class _EpochMonitor:
     """After each epoch: the curve on the evaluation items, the loss on the validation items, the best weights so far."""
 
     def __init__(
-        self, model: Model, stage: Stage, ledger: Ledger, device: torch.device, progress: EpochProgress, group: Group
+        self,
+        model: Model,
+        setup: TrainingSetup,
+        ledger: Ledger,
+        device: torch.device,
+        progress: EpochProgress,
+        group: Group,
     ) -> None:
-        self.model, self.stage, self.progress, self.group = model, stage, progress, group
+        self.model, self.setup, self.progress, self.group = model, setup, progress, group
         self.curve: Curve = {"train_loss": []}
         self.best: dict[str, dict[str, Tensor]] = {}
         self.best_epoch: int | None = None
         self.best_loss = math.inf
-        self._x = stage.x(stage.held_out).to(device)
-        self._people, self._labels = stage.judged_by(stage.held_out)
+        self._x = setup.x(setup.held_out).to(device)
+        self._people, self._labels = setup.people_and_labels(setup.held_out)
         self._validation: tuple[Tensor, Target] | None = None
-        if stage.validation is not None:
-            self._validation = stage.x(stage.validation).to(device), stage.target(stage.validation, ledger)
+        if setup.validation is not None:
+            self._validation = setup.x(setup.validation).to(device), setup.target(setup.validation, ledger)
         self._monitors = [
-            (part, stage.x(rows).to(device), (stage.target(rows, ledger).probs, *stage.judged_by(rows)))
-            for part, rows in stage.monitored()
+            (part, setup.x(rows).to(device), (setup.target(rows, ledger).probs, *setup.people_and_labels(rows)))
+            for part, rows in setup.monitored()
         ]
 
     def __call__(self, epoch: int, loss: float) -> float | None:
         self._note(train_loss=loss)
-        recipe, soft_nll, watched = self.stage.recipe, math.inf, None
+        recipe, soft_nll, watched = self.setup.recipe, math.inf, None
         if recipe.keep == "all":
             log_probs = evaluate.predict(self.model, self._x, group=self.group).log_probs
             soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
@@ -174,48 +183,57 @@ class _Watch:
             self.curve.setdefault(name, []).append(value if math.isfinite(value) else None)
 
 
-class _Saver:
-    """Saves a run every so often, and when it is asked to stop; takes it up again where it was saved."""
+class _Checkpointer:
+    """Saves a run every so often, and when a stop is requested; restores it where it was saved."""
 
     def __init__(
         self,
         file: Path,
         model: Model,
-        watch: _Watch,
-        how: Json,
+        monitor: _EpochMonitor,
+        provenance: Json,
         execution: Execution,
         stop_requested: StopRequested,
     ) -> None:
         self.history: Json = {}
-        self._file, self._model, self._watch, self._how, self._stop_requested = file, model, watch, how, stop_requested
+        self._file, self._model, self._monitor = file, model, monitor
+        self._provenance, self._stop_requested = provenance, stop_requested
         self._every, self._saved_at = execution.checkpoint_seconds, time.monotonic()
 
     def __call__(self, snapshot: Callable[[], train.State]) -> None:
         stopping = self._stop_requested()
         if stopping or time.monotonic() - self._saved_at >= self._every:
-            kept = {name: getattr(self._watch, name) for name in ("curve", "best", "best_epoch", "best_loss")}
-            state = vars(snapshot())
-            document = {"model": self._model.state_dict(), "state": state, "watch": kept, "how": self._how}
-            checkpoints.save(self._file, {**document, "history": self.history})
+            content = {
+                "model": self._model.state_dict(),
+                "state": vars(snapshot()),
+                "watch": {name: getattr(self._monitor, name) for name in ("curve", "best", "best_epoch", "best_loss")},
+                "how": self._provenance,
+                "history": self.history,
+            }
+            checkpoints.save(self._file, content)
             self._saved_at = time.monotonic()
         if stopping:
             raise InterruptedRunError
 
-    def restored(self) -> train.State | None:
-        """The saved state, after putting weights and curve back; None where the run starts anew."""
+    def restore(self) -> train.State | None:
+        """Put weights and curve back, and return the saved state; None where the run starts from scratch."""
         saved = checkpoints.load(self._file)
         if saved is None:
             return None
+        try:
+            state = train.State(**saved["state"])
+        except TypeError:  # saved by a version whose loop had another state
+            return None
         self._model.load_state_dict(saved["model"])
-        vars(self._watch).update(saved["watch"])
+        vars(self._monitor).update(saved["watch"])
         self.history = {"resumed": saved["history"].get("resumed", 0) + 1}
-        others = [*saved["history"].get("also_on", []), *([saved["how"]] if saved["how"] != self._how else [])]
-        if others:  # then the bits may differ from those of an unbroken run
-            self.history["also_on"] = others
-        return train.State(**saved["state"])
+        elsewhere = [saved["how"]] if saved["how"] != self._provenance else []
+        if also_on := [*saved["history"].get("also_on", []), *elsewhere]:
+            self.history["also_on"] = also_on  # then the bits may differ from those of an unbroken run
+        return state
 
 
-def _how(execution: Execution, x: Tensor, flops: int, device: torch.device) -> Json:
+def _conditions(execution: Execution, x: Tensor, flops: int, device: torch.device) -> Json:
     """The rules of `Execution`, applied."""
     channels_last = execution.channels_last
     if channels_last is None:

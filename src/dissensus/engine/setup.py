@@ -1,4 +1,4 @@
-"""Stage: all that a training spec names, made real: data, split, target, model."""
+"""TrainingSetup: what a training spec names, loaded and built: data, split, target, model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dissensus.training.recipe import Recipe
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class TrainingSetup:
     """`train`, `validation` and `held_out` are rows of the data, stratified by gold label, without gold by majority."""
 
     recipe: Recipe
@@ -34,7 +34,7 @@ class Stage:
     held_out: Tensor
 
     @classmethod
-    def of(cls, spec: Spec, ledger: Ledger) -> Stage:
+    def of(cls, spec: Spec, ledger: Ledger) -> TrainingSetup:
         """Load the data and check that they are the ones the spec means, and that they can be trained on."""
         settings = resolved(spec, ledger)
         recipe, seed, named = Recipe.of(settings), int(settings["seed"]), settings["data"]
@@ -61,7 +61,7 @@ class Stage:
         return self.data.x[rows]
 
     def seen(self) -> Data:
-        """The data with the votes that training may see: all of them, or a few an item in the sparse regime."""
+        """The data with the votes that training may see: all of them, or a few per item in the sparse regime."""
         if self.recipe.votes is None:
             return self.data
         if self.data.votes is None:
@@ -80,8 +80,8 @@ class Stage:
         teachers = {run: evaluate.predict(trained(run, ledger), self.x(rows)).logits for run in rule.needed_runs}
         return rule.target(self.seen(), rows, seed=self.seed, teachers=teachers)
 
-    def judged_by(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """What people said of these rows [n, K], and the labels that count as right [n]."""
+    def people_and_labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """What people said of these rows [n, K], and the labels that count as correct [n]."""
         return self.data.people[rows], self.data.labels[rows]
 
     def monitored(self) -> list[tuple[str, Tensor]]:
@@ -116,14 +116,14 @@ def loaded(ref: DataRef) -> Data:
         raise InputError(
             f"the content is {data.digest}, and this run was planned on {ref.digest}",
             where=f"data set {data.name}",
-            hint="Plan it anew with `dissensus run`, or put the former files back",
+            hint="Plan it again with `dissensus run`, or restore the former files",
         )
     return data
 
 
 @lru_cache(maxsize=2)
 def _load(root: str, name: str, options: tuple[tuple[str, Any], ...]) -> Data:  # noqa: ARG001 - part of the key
-    """Hundreds of heads are trained on the same features by one process, which need not read them each time."""
+    """Cached: one process trains hundreds of heads on the same features."""
     return datasets.load(name, **dict(options))
 
 
@@ -132,9 +132,9 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
     mass = data.people[rows].sum(0) if voted else torch.bincount(data.labels[rows], minlength=len(data.classes))
     absent = torch.nonzero(mass == 0).flatten().tolist()
     if absent:
-        named = ", ".join(repr(data.classes[one]) for one in absent)
+        names = ", ".join(repr(data.classes[index]) for index in absent)
         raise InputError(
-            f"nobody chose {named} for any of the {len(rows):,} training items of seed {seed}, so it cannot be learned",
+            f"nobody chose {names} for any of the {len(rows):,} training items of seed {seed}, so it cannot be learned",
             where=data.name,
             hint="Leave the class out of the data's classes, or add items of it",
             state="",
@@ -143,7 +143,7 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
 
 def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> Model:
     """A finished run's network, with the weights of a checkpoint."""
-    return Stage.of(ledger.read(run_id).spec, ledger).trained(run_id, ledger, checkpoint)
+    return TrainingSetup.of(ledger.read(run_id).spec, ledger).trained(run_id, ledger, checkpoint)
 
 
 def own_loss(model: Model, x: Tensor, target: Target) -> float:

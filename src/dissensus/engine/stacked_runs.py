@@ -1,6 +1,6 @@
-"""Many specs, computed in one call: heads on the same frozen features are trained stacked (002).
+"""Many specs, computed in one call: heads on the same frozen features are trained as one stack.
 
-Each is still a run of its own in the ledger, with the numbers it would have got alone to within rounding.
+Each is still a run of its own in the ledger, with the numbers it would have got alone, to within rounding.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 import torch
 
 from dissensus import metrics
-from dissensus.engine.outcome import Curve, Outcome, concluded, versions
-from dissensus.engine.setup import Stage
+from dissensus.engine.run_result import Curve, RunResult, training_result
+from dissensus.engine.setup import TrainingSetup
 from dissensus.labels.delivery import Labels
 from dissensus.labels.targets import Target
 from dissensus.models import Mlp
@@ -22,9 +22,6 @@ from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json, Run, Spec, canonical
 from dissensus.training import stacked
 from dissensus.training.recipe import Recipe
-
-GroupProgress = Callable[[int, int], None]
-"""(epochs done, epochs in all), summed over the group. It may raise, and then nothing more is published."""
 
 
 def alike(spec: Spec) -> Hashable | None:
@@ -38,36 +35,37 @@ def execute_stacked(
     specs: Sequence[Spec],
     ledger: Ledger,
     threads: int | None = None,
-    progress: GroupProgress = lambda done, of: None,  # noqa: ARG005
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
 ) -> Iterator[Run]:
-    """Train specs of one key in one stack; each is published, and given, as soon as it is judged."""
+    """Train specs of one key in one stack; each is published, and yielded, as soon as it is judged.
+
+    `progress` gets the epochs done and the epochs in all, summed over the stack. Where it raises, nothing more is
+    published.
+    """
     if threads is not None:
         torch.set_num_threads(threads)
     started = time.perf_counter()
-    stages = [Stage.of(spec, ledger) for spec in specs]
-    data, head = stages[0].data, stages[0].recipe.model
+    setups = [TrainingSetup.of(spec, ledger) for spec in specs]
+    data, head = setups[0].data, setups[0].recipe.model
     assert isinstance(head, Mlp)
     assert data.x is not None
-    wanted = _Wanted(ledger)
-    members = [wanted.member(stage) for stage in stages]
-    keep: list[stacked.Checkpoint] = ["last", "best"] if any(stage.recipe.keep == "all" for stage in stages) else []
+    factory = _MemberFactory(ledger)
+    members = [factory.member(setup) for setup in setups]
+    keep: list[stacked.Checkpoint] = ["last", "best"] if any(setup.recipe.keep == "all" for setup in setups) else []
     trained = stacked.fit(
         data.x, members, head=head, classes=len(data.classes), keep=keep, share_prefixes=True, progress=progress
     )
-    seconds = time.perf_counter() - started
-    for spec, stage, one in zip(specs, stages, trained, strict=True):
+    training_seconds = (time.perf_counter() - started) / len(specs)
+    for spec, setup, member in zip(specs, setups, trained, strict=True):
         began = time.perf_counter()
-        outcome = _outcome(stage, one, len(specs))
-        took = seconds / len(specs) + time.perf_counter() - began
-        run = Run(
-            spec, outcome.scores, outcome.curve, outcome.facts, {**versions(), **outcome.how, "seconds": round(took, 3)}
-        )
-        ledger.publish(run, outcome.arrays, outcome.weights)
+        result = _result(setup, member, len(specs))
+        run = result.as_run(spec, training_seconds + time.perf_counter() - began)
+        ledger.publish(run, result.arrays, result.weights)
         yield run
 
 
-class _Wanted:
-    """Members as their stages ask for them. Those that ask for the same get the very same tensors, to share work by."""
+class _MemberFactory:
+    """Makes the members of a stack. Those that need the same data get the very same tensors, so that work is shared."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -76,60 +74,59 @@ class _Wanted:
         self._monitors: dict[str, dict[str, stacked.Monitor]] = {}
         self._rows: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def member(self, stage: Stage) -> stacked.Member:
-        recipe, spec = stage.recipe, stage.recipe.spec(stage.data, stage.seed).settings
-        assert stage.validation is not None
-        split = _key(spec, "split", "validation", "seed")
-        train, validation = self._rows.setdefault(split, (stage.train, stage.validation))
-        seen = split + _key(spec, "target", "votes")
-        said = seen + _key(spec, "delivery")
-        if said not in self._labels:
-            self._labels[said] = recipe.delivery.labels(stage.target(train, self._ledger), stage.seed)
-        if seen not in self._targets:
-            self._targets[seen] = stage.target(validation, self._ledger)
-        watched = seen + _key(spec, "monitored", "keep")
-        if watched not in self._monitors:
-            parts = dict(stage.monitored()) or ({"evaluation": stage.held_out} if recipe.keep == "all" else {})
-            self._monitors[watched] = {
-                part: stacked.Monitor(rows, stage.target(rows, self._ledger).probs, *stage.judged_by(rows))
+    def member(self, setup: TrainingSetup) -> stacked.Member:
+        recipe, settings = setup.recipe, setup.recipe.spec(setup.data, setup.seed).settings
+        assert setup.validation is not None
+        split = _key(settings, "split", "validation", "seed")
+        train, validation = self._rows.setdefault(split, (setup.train, setup.validation))
+        target = split + _key(settings, "target", "votes")
+        labels = target + _key(settings, "delivery")
+        if labels not in self._labels:
+            self._labels[labels] = recipe.delivery.labels(setup.target(train, self._ledger), setup.seed)
+        if target not in self._targets:
+            self._targets[target] = setup.target(validation, self._ledger)
+        monitors = target + _key(settings, "monitored", "keep")
+        if monitors not in self._monitors:
+            parts = dict(setup.monitored()) or ({"evaluation": setup.held_out} if recipe.keep == "all" else {})
+            self._monitors[monitors] = {
+                part: stacked.Monitor(rows, setup.target(rows, self._ledger).probs, *setup.people_and_labels(rows))
                 for part, rows in parts.items()
             }
         return stacked.Member(
-            stage.seed,
+            setup.seed,
             train,
             validation,
-            self._labels[said],
-            self._targets[seen].probs,
+            self._labels[labels],
+            self._targets[target].probs,
             recipe.optimiser,
             recipe.schedule,
             recipe.stopping,
             recipe.epochs,
             recipe.batch,
-            self._monitors[watched],
+            self._monitors[monitors],
         )
 
 
-def _outcome(stage: Stage, one: stacked.Trained, company: int) -> Outcome:
-    model = stage.model()
-    weights = {
-        name: one.weights[name] for name in ("last", *(["best"] if stage.recipe.best else [])) if name in one.weights
-    }
-    flops = training_flops(model, tuple(stage.x(stage.train).shape[1:]), len(stage.train) * stage.recipe.epochs)
-    how = {"device": "cpu", "channels_last": False, "compiled": False, "stacked": company}
-    best_epoch = one.best_epoch if stage.recipe.best else None
-    return concluded(stage, model, weights, _curve(stage, one), best_epoch, flops, how)
+def _result(setup: TrainingSetup, member: stacked.Trained, stack_size: int) -> RunResult:
+    model = setup.model()
+    kept = ("last", "best") if setup.recipe.best else ("last",)
+    weights = {name: member.weights[name] for name in kept if name in member.weights}
+    flops = training_flops(model, tuple(setup.x(setup.train).shape[1:]), len(setup.train) * setup.recipe.epochs)
+    conditions = {"device": "cpu", "channels_last": False, "compiled": False, "stacked": stack_size}
+    best_epoch = member.best_epoch if setup.recipe.best else None
+    return training_result(setup, model, weights, _curve(setup, member), best_epoch, flops, conditions)
 
 
-def _curve(stage: Stage, one: stacked.Trained) -> Curve:
-    """The columns that a run of its own has; what is not finite is None."""
-    columns = dict(one.curve)
-    if "evaluation" in one.monitored:
-        people, _ = stage.judged_by(stage.held_out)
-        doubt = float(metrics.entropy(people).mean())
-        columns["soft_nll"] = [kl + doubt for kl in one.monitored["evaluation"]["kl"]]
-        columns["accuracy"] = one.monitored["evaluation"]["accuracy"]
-    for part, _ in stage.monitored():
-        columns.update((f"{name}_on_{part}", values) for name, values in one.monitored[part].items())
+def _curve(setup: TrainingSetup, member: stacked.Trained) -> Curve:
+    """The columns that a run alone has; what is not finite is None."""
+    columns = dict(member.curve)
+    if "evaluation" in member.monitored:
+        people, _ = setup.people_and_labels(setup.held_out)
+        entropy = float(metrics.entropy(people).mean())
+        columns["soft_nll"] = [kl + entropy for kl in member.monitored["evaluation"]["kl"]]
+        columns["accuracy"] = member.monitored["evaluation"]["accuracy"]
+    for part, _ in setup.monitored():
+        columns.update((f"{name}_on_{part}", values) for name, values in member.monitored[part].items())
     return {name: [value if math.isfinite(value) else None for value in values] for name, values in columns.items()}
 
 

@@ -63,7 +63,7 @@ class ProgressFiles:
         self._times[event.run] = began, now + min(10.0, max(1.0, (now - began) / 20))
         content = json.dumps({"epoch": event.epoch, "epochs": event.epochs, "loss": event.loss})
         with suppress(OSError, DiskFullError):  # no result depends on it: the run may be finished elsewhere by now
-            write_whole(self._ledger.progress_file(event.run), content.encode(), lasting=False)
+            write_whole(self._ledger.progress_file(event.run), content.encode(), durable=False)
 
     def forget(self, run_id: str) -> None:
         """The run has ended."""

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place, flushed, and moved there by one rename."""
+"""Files that are whole or absent: written under another name, flushed, and renamed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dissensus.errors import InputError
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class DiskFullError(InputError):
@@ -20,29 +20,29 @@ class DiskFullError(InputError):
 
 
 @contextmanager
-def explained(place: Path) -> Iterator[None]:
-    """Say what a full disk means, in place of a traceback."""
+def explain_full_disk(path: Path) -> Iterator[None]:
+    """Raise a DiskFullError that says what to do, where the system has no room left to write."""
     try:
         yield
     except OSError as problem:
-        if problem.errno not in FULL:
+        if problem.errno not in NO_ROOM:
             raise
         raise DiskFullError(
             f"there is no room left ({problem.strerror})",
-            where=str(place),
+            where=str(path),
             hint="Make room, or name a folder on a larger disk; the same command then goes on",
             state="Finished runs and the last checkpoint of unfinished ones are kept.",
         ) from None
 
 
-def write_whole(file: Path, content: bytes, lasting: bool = True) -> None:
-    """Put the content under this name, or leave what is there as it is. What is `lasting` outlives a power cut."""
+def write_whole(file: Path, content: bytes, durable: bool = True) -> None:
+    """Replace the content of a file, or leave it as it is. Content that is `durable` outlives a power cut."""
     draft = file.with_name(f".{file.name}-{uuid.uuid4().hex[:8]}")
-    with explained(file):
+    with explain_full_disk(file):
         try:
             with draft.open("wb") as stream:
                 stream.write(content)
-                if lasting:
+                if durable:
                     stream.flush()
                     os.fsync(stream.fileno())
             draft.replace(file)

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that decides the rest of a run, in one file that is whole or not believed."""
+"""Checkpoints: everything that decides the rest of a run, in one file that is used only if it is whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def save(file: Path, content: dict[str, Any]) -> None:
-    """Tensors, numbers, strings, lists and dictionaries of them; the file begins with the digest of the rest."""
+    """Save tensors, numbers, strings, and lists and dictionaries of them. The file begins with the digest of the rest."""
     stream = io.BytesIO()
     torch.save(content, stream)
     payload = stream.getvalue()
@@ -24,7 +24,7 @@ def save(file: Path, content: dict[str, Any]) -> None:
 
 
 def load(file: Path) -> dict[str, Any] | None:
-    """The content; None where there is no file, or where it was cut short or changed: the run then starts anew."""
+    """The content; None where there is no file, or where it was cut short or changed: then the run starts again."""
     try:
         stored = file.read_bytes()
     except FileNotFoundError:

@@ -60,5 +60,5 @@ def name_of(member: type) -> str:
 
 
 def table(*members: type) -> dict[str, type]:
-    """The members of one axis, by name: the one place where a name becomes a constructor."""
+    """The members of one axis, by name: only here does a name become a constructor."""
     return {name_of(member): member for member in members}

@@ -29,7 +29,7 @@ import safetensors.torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.store.atomic_files import DiskFullError, digest, explained, write_whole
+from dissensus.store.atomic_files import DiskFullError, digest, explain_full_disk, write_whole
 from dissensus.store.run_source import Arrays, Summary
 from dissensus.store.spec import FORMAT, Json, Run, UnknownFormatError
 
@@ -58,15 +58,15 @@ class Ledger:
         return map(self.read, self.ids())
 
     def ids(self) -> list[str]:
-        """Of all finished runs, sorted."""
+        """The ids of all finished runs, sorted."""
         return sorted(name for name in _names_in(self.folder) if not name.startswith(".") and name in self)
 
     def begun(self) -> set[str]:
-        """The ids of runs that are not finished and have a folder to work in: under way, interrupted or failed."""
+        """The ids of runs that were begun and are not finished: under way, interrupted or failed."""
         return set(_names_in(self.folder / ".work"))
 
     def read(self, run_id: str) -> Run:
-        """A finished run's record."""
+        """The record of a finished run."""
         content = self._content(run_id, RECORD)
         if content is None:
             raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
@@ -98,35 +98,45 @@ class Ledger:
             raise InputError(
                 f"run {run_id} has no weights {checkpoint!r}",
                 where=str(self.folder),
-                hint="Remove this run's folder and run the recipe again to have them",
+                hint=self._recompute(run_id),
                 state="",
             )
         return dict(sorted(safetensors.torch.load(content).items()))
 
     def _content(self, run_id: str, name: str) -> bytes | None:
-        """A file of a finished run, or None where there is none. One that is not what was written is never used."""
-        try:
-            content = (self.folder / run_id / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        if self._checksums(run_id).get(name) not in (None, hashlib.sha256(content).hexdigest()):
-            raise self._damaged(run_id, name, "is not what was written")
-        return content
+        """A file of a finished run, or None where there is none. One that does not fit its checksum is refused."""
+        for _ in range(2):  # between the two readings somebody may write the record again
+            try:
+                content = (self.folder / run_id / name).read_bytes()
+            except FileNotFoundError:
+                return None
+            expected = self._checksums(run_id).get(name)
+            if expected is None or hashlib.sha256(content).hexdigest() in expected:
+                return content
+        raise self._damaged(run_id, name, "is not what was written")
 
-    def _checksums(self, run_id: str) -> dict[str, str]:
-        """By file name; empty where they were not kept."""
+    def _checksums(self, run_id: str) -> dict[str, list[str]]:
+        """By file name; empty where they were not kept. A record that is being written again has two."""
         try:
             lines = (self.folder / run_id / CHECKSUMS).read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return {}
-        return {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
+        checksums: dict[str, list[str]] = {}
+        for checksum, _, name in (line.partition("  ") for line in lines):
+            checksums.setdefault(name, []).append(checksum)
+        return checksums
 
     def _damaged(self, run_id: str, name: str, how: str) -> InputError:
         return InputError(
             f"{name} {how}",
             where=str(self.folder / run_id / name),
-            hint=f"`dissensus runs rm` with {run_id} removes the run, and the next `dissensus run` computes it again",
+            hint=self._recompute(run_id),
             state="",
+        )
+
+    def _recompute(self, run_id: str) -> str:
+        return (
+            f"Remove the run with `dissensus runs rm {self.folder} {run_id}`; the next `dissensus run` computes it again"
         )
 
     def work(self, run_id: str) -> Path:
@@ -150,8 +160,8 @@ class Ledger:
         return self.work(run_id) / "error.txt"
 
     def publish(self, run: Run, arrays: Mapping[str, Arrays], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Write a run. It appears under its name complete, by one rename; where it is there already, ours is dropped."""
-        with self._drafted(run.id) as draft:
+        """Write a run. It appears complete, by one rename; where the ledger has it already, ours is dropped."""
+        with self._draft(run.id) as draft:
             for name, parts in arrays.items():
                 np.savez_compressed(draft / f"{name}.npz", allow_pickle=False, **parts)
             for name, state in weights.items():
@@ -160,34 +170,46 @@ class Ledger:
             (draft / RECORD).write_text(_record(run), encoding="utf-8")
         shutil.rmtree(self.work(run.id), ignore_errors=True)
 
+    def rewrite(self, run: Run) -> None:
+        """Write the record of a finished run again. Readers find the old one or the new one, whole, at every moment."""
+        content = _record(run).encode()
+        folder, checksums = self.folder / run.id, self._checksums(run.id)
+        former, now = checksums.get(RECORD, []), hashlib.sha256(content).hexdigest()
+        if checksums:
+            write_whole(folder / CHECKSUMS, _checksum_lines({**checksums, RECORD: [*former, now]}))
+        write_whole(folder / RECORD, content)
+        if checksums:
+            write_whole(folder / CHECKSUMS, _checksum_lines({**checksums, RECORD: [now]}))
+        self._index.unlink(missing_ok=True)
+
     def files(self, run_id: str) -> dict[str, bytes]:
         """The content of a finished run's files, to be adopted by another ledger."""
-        return {file.name: file.read_bytes() for file in sorted((self.folder / run_id).iterdir())}
+        files = sorted((self.folder / run_id).iterdir())
+        return {file.name: file.read_bytes() for file in files if not file.name.startswith(".")}
 
     def adopt(self, run_id: str, files: Mapping[str, bytes]) -> None:
         """Publish a run that was computed where this folder cannot be seen, from the content of its files."""
-        with self._drafted(run_id) as draft:
+        with self._draft(run_id) as draft:
             for name, content in files.items():
                 (draft / name).write_bytes(content)
         shutil.rmtree(self.work(run_id), ignore_errors=True)
 
     @contextmanager
-    def _drafted(self, run_id: str) -> Iterator[Path]:
-        """A folder to fill; afterwards it is published, or gone."""
-        with explained(self.folder):
+    def _draft(self, run_id: str) -> Iterator[Path]:
+        """A folder to fill. Afterwards it is published; after an error it is removed."""
+        with explain_full_disk(self.folder):
             (self.folder / ".work").mkdir(parents=True, exist_ok=True)
             draft = Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=self.folder / ".work"))
             try:
                 yield draft
-                self._place(draft, run_id)
+                self._publish_draft(draft, run_id)
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
 
-    def _place(self, draft: Path, run_id: str) -> None:
-        """Give a complete draft its name, flushed to the disk first; a folder of that name is never replaced."""
+    def _publish_draft(self, draft: Path, run_id: str) -> None:
+        """Flush a complete draft to the disk and give it its name. A folder of that name is never replaced."""
         files = sorted(file for file in draft.iterdir() if file.name != CHECKSUMS)
-        lines = [f"{digest(file)}  {file.name}\n" for file in files]
-        (draft / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+        (draft / CHECKSUMS).write_bytes(_checksum_lines({file.name: [digest(file)] for file in files}))
         for file in (*files, draft / CHECKSUMS):
             _flush(file)
         draft.chmod(0o755)  # mkdtemp makes folders that only their owner can read
@@ -198,7 +220,7 @@ class Ledger:
                 raise
 
     def remove(self, run_id: str) -> None:
-        """Forget a run, finished or not; it will be computed again when a plan needs it."""
+        """Remove a run, finished or not; it is computed again when a plan needs it."""
         shutil.rmtree(self.folder / run_id, ignore_errors=True)
         shutil.rmtree(self.work(run_id), ignore_errors=True)
         self._index.unlink(missing_ok=True)
@@ -237,8 +259,8 @@ class Ledger:
         unread = [run_id for run_id in ids if run_id not in index]
         if unread or len(index) > len(ids):
             fresh = {run_id: index.get(run_id) or self._summary(run_id) for run_id in ids}
-            with suppress(OSError, DiskFullError):  # it saves time, and that only
-                write_whole(self._index, json.dumps(fresh, ensure_ascii=False).encode(), lasting=False)
+            with suppress(OSError, DiskFullError):  # it only saves time
+                write_whole(self._index, json.dumps(fresh, ensure_ascii=False).encode(), durable=False)
             index = fresh
         return [Summary(id=run_id, **index[run_id]) for run_id in ids]
 
@@ -256,7 +278,7 @@ class Ledger:
 
 
 _AFTER_HEAD = b',\n "spec": {'
-"""What follows the head of a record. No string in JSON holds a line break, so this is found nowhere else."""
+"""What follows the head of a record. No string in JSON holds a line break, so it occurs nowhere else."""
 
 
 def _record(run: Run) -> str:
@@ -270,9 +292,14 @@ def _summary(run: Run) -> Json:
     return {name: value for name, value in vars(Summary.of(run)).items() if name != "id"}
 
 
+def _checksum_lines(checksums: Mapping[str, list[str]]) -> bytes:
+    lines = [f"{checksum}  {name}\n" for name, several in checksums.items() for checksum in several]
+    return "".join(lines).encode()
+
+
 def _names_in(folder: Path) -> list[str]:
     try:
-        return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted of 100,000 of them
+        return os.listdir(folder)  # noqa: PTH208 - only the names, of maybe 100,000 folders
     except FileNotFoundError:
         return []
 

@@ -14,7 +14,7 @@ from dissensus.errors import InputError
 NUMERICS = 1  # raised by every change of ours that alters a result: old runs then no longer count as done
 FORMAT = 1  # of the JSON of a run; records that do not name it have format 1
 
-Kind = Literal["train", "measure", "relate", "select"]
+RunKind = Literal["train", "measure", "relate", "select"]
 Json = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ class Spec:
     Two specs with the same content are the same run; its id is the hash of the content.
     """
 
-    kind: Kind
+    kind: RunKind
     settings: Json
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numerics: int = NUMERICS
@@ -51,8 +51,8 @@ class Spec:
     def from_json(cls, document: Json, where: str = "spec") -> Spec:
         """The inverse of `to_json`. `where` is named in the error that a document of another form raises."""
         _check_keys(document, {"kind", "numerics", "inputs", "settings"}, "the spec", where)
-        if document["kind"] not in get_args(Kind):
-            raise UnknownFormatError(f"{document['kind']!r} is not a kind of run ({', '.join(get_args(Kind))})", where)
+        if document["kind"] not in get_args(RunKind):
+            raise UnknownFormatError(f"{document['kind']!r} is not a kind of run ({', '.join(get_args(RunKind))})", where)
         inputs = {name: tuple(ids) for name, ids in document["inputs"].items()}
         return cls(document["kind"], document["settings"], inputs, document["numerics"])
 
@@ -110,11 +110,11 @@ class Run:
         return cls(Spec.from_json(document["spec"], where), **{name: document[name] for name in parts})
 
 
-def _check_keys(found: Iterable[str], expected: set[str], what: str, where: str) -> None:
-    unknown, missing = sorted(set(found) - expected), sorted(expected - set(found))
+def _check_keys(keys: Iterable[str], expected: set[str], document: str, where: str) -> None:
+    unknown, missing = sorted(set(keys) - expected), sorted(expected - set(keys))
     if unknown or missing:
         parts = [f"unknown {', '.join(unknown)}"] * bool(unknown) + [f"missing {', '.join(missing)}"] * bool(missing)
-        raise UnknownFormatError(f"{what} is in an unknown form ({'; '.join(parts)})", where)
+        raise UnknownFormatError(f"{document} is in an unknown form ({'; '.join(parts)})", where)
 
 
 def canonical(document: Any) -> str:

@@ -25,7 +25,7 @@ from dissensus.engine.measures.vote_statistics import VoteStatistics
 from dissensus.errors import InputError
 from dissensus.store.encoding import decode, encode, name_of, table
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Kind, Spec
+from dissensus.store.spec import RunKind, Spec
 
 __all__ = [
     "MEASURES",
@@ -86,7 +86,7 @@ def measure_spec(measure: Measure, run_ids: tuple[str, ...] = ()) -> Spec:
         raise InputError(
             f"the number of runs is {len(run_ids)}, and must be {takes}", where=name_of(type(measure)), state=""
         )
-    kind: Kind = "select" if isinstance(measure, Lowest) else "measure" if len(run_ids) < 2 else "relate"
+    kind: RunKind = "select" if isinstance(measure, Lowest) else "measure" if len(run_ids) < 2 else "relate"
     return Spec(kind, encode(measure), {"of": run_ids} if run_ids else {})
 
 

@@ -13,7 +13,7 @@ from dissensus.engine import judging
 from dissensus.engine.measures.finished_run import rows_in_all
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
 from dissensus.engine.measures.stored_predictions import StoredPredictions
-from dissensus.engine.setup import Stage, trained
+from dissensus.engine.setup import TrainingSetup, trained
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Ledger, predictions_name
@@ -33,7 +33,7 @@ class Evaluation(Measure):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         (run_id,) = run_ids
-        setup = Stage.of(ledger.read(run_id).spec, ledger)
+        setup = TrainingSetup.of(ledger.read(run_id).spec, ledger)
         model, x = trained(run_id, ledger, self.checkpoint), setup.x(setup.held_out)
         predictions = evaluate.predict(model, x)
         if self.flip:
@@ -53,7 +53,7 @@ class Ensemble(Measure):
         stored = [StoredPredictions.read(run_id, ledger, "last") for run_id in run_ids]
         shared = rows_in_all([predictions.rows for predictions in stored])
         logits = [predictions.logits[torch.searchsorted(predictions.rows, shared)] for predictions in stored]
-        setup = Stage.of(ledger.read(run_ids[0]).spec, ledger)
+        setup = TrainingSetup.of(ledger.read(run_ids[0]).spec, ledger)
         return _scored("last", _mean(logits), setup, shared)
 
 
@@ -63,7 +63,7 @@ def _mean(logits: list[Tensor]) -> Predictions:
     return Predictions(log_probs.logsumexp(0) - math.log(len(logits)))
 
 
-def _scored(checkpoint: str, predictions: Predictions, setup: Stage, rows: Tensor) -> MeasureResult:
+def _scored(checkpoint: str, predictions: Predictions, setup: TrainingSetup, rows: Tensor) -> MeasureResult:
     scores, temperatures = judging.judge(predictions, setup.data, rows, setup.seed)
     facts = {
         "items": {"evaluation": len(rows)},

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus import random
-from dissensus.engine.setup import Stage
+from dissensus.engine.setup import TrainingSetup
 from dissensus.errors import InputError
 from dissensus.models.model import Model
 from dissensus.models.predictions import Predictions
@@ -23,7 +23,7 @@ from dissensus.training import evaluate
 class FinishedRun:
     """`model` is in eval mode. `checkpoint` is the one it has: `last` where `best` was asked for and never kept."""
 
-    setup: Stage
+    setup: TrainingSetup
     checkpoint: str
     model: Model
 
@@ -31,7 +31,7 @@ class FinishedRun:
     def load(cls, run_id: str, ledger: Ledger, checkpoint: str) -> FinishedRun:
         """From the run's record and weights, on the CPU, or on a GPU where there is one."""
         run = ledger.read(run_id)
-        setup, name = Stage.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
+        setup, name = TrainingSetup.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
         return cls(setup, name, on_device(setup.trained(run_id, ledger, name), setup))
 
     @property
@@ -58,7 +58,7 @@ def load_pair(run_ids: tuple[str, ...], ledger: Ledger, checkpoint: str) -> tupl
     return first, second
 
 
-def on_device(model: Model, setup: Stage) -> Model:
+def on_device(model: Model, setup: TrainingSetup) -> Model:
     """In eval mode, where and how it is fastest: on a GPU if there is one; channels-last for images, as in training."""
     if setup.data.x is not None and setup.data.x.ndim == 4:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -72,7 +72,7 @@ def kept_checkpoint(run: Run, checkpoint: str) -> str:
     return checkpoint if checkpoint in run.scores else "last"
 
 
-def held_out_in_both(first: Stage, second: Stage) -> Tensor:
+def held_out_in_both(first: TrainingSetup, second: TrainingSetup) -> Tensor:
     """The rows that neither run was trained on, ascending."""
     if first.data.digest != second.data.digest:
         raise InputError(

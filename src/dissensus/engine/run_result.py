@@ -1,4 +1,4 @@
-"""From a trained network to what its run records: the same for a run of its own and for a member of a stack."""
+"""From a trained network to what its run records: the same for a run alone and for a member of a stack."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from dissensus.engine import judging
-from dissensus.engine.setup import Stage, disputed
+from dissensus.engine.setup import TrainingSetup, disputed
 from dissensus.labels.targets import ties
 from dissensus.models import Model
 from dissensus.store.encoding import encode
 from dissensus.store.ledger import GALLERY, predictions_name
 from dissensus.store.run_source import Arrays
-from dissensus.store.spec import Json
+from dissensus.store.spec import Json, Run, Spec
 from dissensus.training import evaluate
 from dissensus.training.distributed import ALONE, Group
 
@@ -29,19 +29,24 @@ Curve = dict[str, list[float | None]]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """All of a run but its spec. `how` joins the provenance."""
+class RunResult:
+    """All of a run but its spec. `conditions` (device, layout, …) join the versions in its provenance."""
 
     scores: Json
     facts: Json
     arrays: dict[str, Arrays]
     curve: Curve = field(default_factory=dict)
     weights: dict[str, Weights] = field(default_factory=dict)
-    how: Json = field(default_factory=dict)
+    conditions: Json = field(default_factory=dict)
+
+    def as_run(self, spec: Spec, seconds: float) -> Run:
+        """The record of the run, which took so long."""
+        provenance = {**versions(), **self.conditions, "seconds": round(seconds, 3)}
+        return Run(spec, self.scores, self.curve, self.facts, provenance)
 
 
 def versions() -> Json:
-    """What this was computed with."""
+    """The software that computes here, and its threads."""
     return {
         "dissensus": importlib.metadata.version("dissensus"),
         "python": platform.python_version(),
@@ -51,42 +56,42 @@ def versions() -> Json:
     }
 
 
-def concluded(
-    stage: Stage,
+def training_result(
+    setup: TrainingSetup,
     model: Model,
     weights: Mapping[str, Weights],
     curve: Curve,
     best_epoch: int | None,
     flops: int,
-    how: Json,
+    conditions: Json,
     group: Group = ALONE,
-) -> Outcome:
-    """Judge every checkpoint on the items that were held out. `model` is borrowed, and left with some of the weights."""
-    data, held_out = stage.data, stage.held_out
+) -> RunResult:
+    """Judge every checkpoint on the items that were held out. `model` ends with the weights of one of them."""
+    data, held_out = setup.data, setup.held_out
     facts = {
-        "items": {"train": len(stage.train), "evaluation": len(held_out)},
+        "items": {"train": len(setup.train), "evaluation": len(held_out)},
         "classes": list(data.classes),
         "gold": "given" if data.has_gold else "majority",
-        "ties": ties(stage.seen(), stage.train) if data.votes is not None else None,
+        "ties": ties(setup.seen(), setup.train) if data.votes is not None else None,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "training_flops": flops,
         "epochs": len(curve["train_loss"]),
         "best_epoch": best_epoch,
         "notes": list(data.notes),
     }
-    if stage.recipe.chosen is not None:
-        facts["chosen"] = {name: encode(getattr(stage.recipe, name)) for name in stage.recipe.chosen.fields}
-    if stage.recipe.keep == "curve":
-        return Outcome({}, facts, {}, curve, {}, how)
+    if setup.recipe.chosen is not None:
+        facts["chosen"] = {name: encode(getattr(setup.recipe, name)) for name in setup.recipe.chosen.fields}
+    if setup.recipe.keep == "curve":
+        return RunResult({}, facts, {}, curve, {}, conditions)
     scores, temperatures = {}, {}
     arrays: dict[str, Arrays] = {}
-    x = stage.x(held_out).to(next(model.parameters()).device)
+    x = setup.x(held_out).to(next(model.parameters()).device)
     for checkpoint, state in weights.items():
         model.load_state_dict(state)
         predictions = evaluate.predict(model, x, group=group)
-        scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, stage.seed)
+        scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, setup.seed)
         arrays[predictions_name(checkpoint)] = judging.record(predictions, data, held_out)
     if x.ndim == 4:
         most = disputed(data, held_out, PICTURES)
-        arrays[GALLERY] = {"rows": most.numpy(), "x": stage.x(most).numpy()}
-    return Outcome(scores, {**facts, "temperatures": temperatures}, arrays, curve, dict(weights), how)
+        arrays[GALLERY] = {"rows": most.numpy(), "x": setup.x(most).numpy()}
+    return RunResult(scores, {**facts, "temperatures": temperatures}, arrays, curve, dict(weights), conditions)
