@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import tomllib
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import click
 
-import dissensus
 from dissensus.cli import cli
-from dissensus.experiments.description import SCALES, size
+from dissensus.experiments.description import SCALES
+from dissensus.experiments.plan import size
 from dissensus.metrics import METRICS
 from dissensus.recipes import RECIPES
 
@@ -33,14 +32,14 @@ def layers() -> str:
 
 
 def metrics() -> str:
-    """One row a key of `score`."""
+    """One row per key of `score`."""
     arrows = {"lower": "lower", "higher": "higher", "neither": ""}
     rows = [f"| `{m.name}` | {m.about} | {m.unit} | {arrows[m.direction]} | {m.needs} |" for m in METRICS.values()]
     return "\n".join(["| key | what it is | unit | better | needs |", "|---|---|---|---|---|", *rows])
 
 
 def recipes() -> str:
-    """One row a recipe: its question, and its number of runs at each scale."""
+    """One row per recipe: its question, and its number of runs at each scale."""
     rows = []
     for name, make in RECIPES.items():
         sizes = [f"{size(make(scale, None)):,}" for scale in SCALES]
@@ -68,24 +67,44 @@ def _contexts(command: click.Command, parent: click.Context | None, name: str) -
             yield from _contexts(command.commands[inner], context, inner)
 
 
+PUBLIC = (
+    "dissensus",
+    "dissensus.votes",
+    "dissensus.datasets",
+    "dissensus.labels",
+    "dissensus.metrics",
+    "dissensus.stats",
+    "dissensus.models",
+    "dissensus.training",
+    "dissensus.experiments.description",
+    "dissensus.experiments.plan",
+    "dissensus.experiments.values",
+    "dissensus.engine.executor",
+    "dissensus.engine.measures",
+    "dissensus.store.ledger",
+    "dissensus.store.records",
+    "dissensus.report",
+)
+"""What a user should import: the names in `__all__` of these modules."""
+
+
 def reference() -> str:
-    """Every public name of every module, with its signature and docstring."""
-    parts = ["# Reference\n\nEvery public name, by module. [architecture.md](architecture.md) explains the types.\n"]
-    for found in sorted(pkgutil.walk_packages(dissensus.__path__, "dissensus."), key=lambda one: one.name):
-        if found.name.startswith("dissensus.cli") or found.name.endswith("__main__"):
-            continue
-        module = importlib.import_module(found.name)
-        names = [entry for name in sorted(vars(module)) if (entry := _entry(module, name))]
-        if names:
-            parts.append(f"## `{found.name}`\n\n{_prose(module.__doc__)}\n\n" + "\n".join(names))
+    """Every name that a user should import, with its signature and docstring."""
+    parts = [
+        "# Reference\n\nWhat to import, by module. [architecture.md](architecture.md) explains the types, "
+        "[extending.md](extending.md) shows them at work.\n"
+    ]
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        entries = [_entry(entry, getattr(module, entry)) for entry in sorted(module.__all__)]
+        parts.append(f"## `{name}`\n\n{_prose(module.__doc__)}\n\n" + "\n".join(entries))
     return NOTE + "\n".join(parts)
 
 
-def _entry(module: object, name: str) -> str | None:
-    value = vars(module)[name]
-    is_own = getattr(value, "__module__", None) == module.__name__
-    if name.startswith("_") or not is_own or not (inspect.isclass(value) or inspect.isroutine(value)):
-        return None
+def _entry(name: str, value: object) -> str:
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
+        members = f": {', '.join(map(str, value))}" if isinstance(value, dict) else ""
+        return f"### `{name}`\n\nA table by name{members}.\n" if members else f"### `{name}`\n"
     entry = f"### `{name}{_signature(value)}`\n\n{_prose(value.__doc__)}\n"
     if inspect.isclass(value):
         for method, function in vars(value).items():

@@ -15,17 +15,19 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dissensus import report
 from dissensus.experiments.description import Experiment
-from dissensus.experiments.plan import DigestOf, plan
+from dissensus.experiments.plan import DigestOf, make_plan
 from dissensus.recipes import RECIPES
 from dissensus.report.judged_claims import HOW_TO_READ, judge_claims
 from dissensus.report.wording import capital
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records, pack
 from dissensus.store.run_source import RunSource
+from dissensus.store.spec import Run
 
 RESULTS = Path(__file__).parent / "results"
 RECORDS = "records.jsonl.gz"
@@ -66,9 +68,28 @@ def take(paper: str, ledger: Ledger) -> None:
     """Add the runs that the pages of a paper name, as far as the ledger has them, to the paper's records."""
     file = RESULTS / paper / RECORDS
     file.parent.mkdir(parents=True, exist_ok=True)
-    runs: RunSource = Together((Records(file), ledger)) if file.is_file() else ledger
+    runs: RunSource = Both(Records(file), ledger) if file.is_file() else ledger
     named = {run for experiment in experiments(paper, runs).values() for run in experiment.runs()}
     print(f"{pack(runs, sorted(named), file)} records packed")
+
+
+@dataclass(frozen=True)
+class Both:
+    """The runs of two sources; where both have one, the first is read."""
+
+    first: RunSource
+    second: RunSource
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self.first or run_id in self.second
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, sorted."""
+        return sorted({*self.first.ids(), *self.second.ids()})
+
+    def read(self, run_id: str) -> Run:
+        """The record of a run."""
+        return (self.first if run_id in self.first else self.second).read(run_id)
 
 
 def experiments(paper: str, runs: RunSource) -> dict[str, Experiment[str]]:
@@ -79,7 +100,7 @@ def experiments(paper: str, runs: RunSource) -> dict[str, Experiment[str]]:
     for name in names:
         page = name.split("/")[1]
         command = f"dissensus run {name} --scale {scale} --ledger runs --out {page}"
-        planned[page] = plan(RECIPES[name](scale, None), digest_of, command).experiment
+        planned[page] = make_plan(RECIPES[name](scale, None), digest_of, command).experiment
     return planned
 
 

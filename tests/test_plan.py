@@ -8,7 +8,7 @@ from dissensus import datasets
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures import Ensemble, Evaluation, Lowest, VoteStatistics, measure_spec
 from dissensus.experiments.description import Claim, Experiment, ValueTable
-from dissensus.experiments.plan import Measurement, Training, Tuned, measured, plan, score_table, seeded, size
+from dissensus.experiments.plan import Measurement, Training, Tuned, measured, make_plan, score_table, seeded, size
 from dissensus.experiments.values import Measured
 from dissensus.models import Mlp
 from dissensus.recipes import RECIPES
@@ -37,7 +37,7 @@ def table(cells):
 def test_equal_specs_are_one_run_and_each_data_set_is_asked_for_once():
     ASKED.clear()
     scores = score_table({"a": BASE, "b": SLOW}, (0, 1), key="p", title="p", baseline="a")
-    planned = plan(experiment(scores, replace(scores, key="again")), digest_of, "c")
+    planned = make_plan(experiment(scores, replace(scores, key="again")), digest_of, "c")
     assert len(planned.specs) == 4
     assert ASKED == [("digits", ())]
     first, again = planned.experiment.exhibits
@@ -47,7 +47,7 @@ def test_equal_specs_are_one_run_and_each_data_set_is_asked_for_once():
 
 def test_a_row_may_have_seeds_of_its_own():
     scores = score_table({"a": BASE, "b": SLOW}, (0, 1), {"b": (1,)}, key="p", title="p", baseline="a")
-    planned = plan(experiment(scores), digest_of, "c")
+    planned = make_plan(experiment(scores), digest_of, "c")
     assert [list(row[""]) for row in planned.experiment.exhibits[0].cells.values()] == [["0", "1"], ["1"]]
 
 
@@ -55,7 +55,7 @@ def test_measures_come_after_what_they_need_and_bring_it_along():
     runs = seeded(BASE, (0, 1))
     both = Measurement(Ensemble(), tuple(runs.values()))
     cells = {"one": {"": measured(Evaluation(), runs)}}
-    planned = plan(experiment(table(cells), claims=(Claim("c", "above", {"both": {"": both}}, (V,)),)), digest_of, "c")
+    planned = make_plan(experiment(table(cells), claims=(Claim("c", "above", {"both": {"": both}}, (V,)),)), digest_of, "c")
     assert [spec.kind for spec in planned.specs] == ["train", "train", "measure", "measure", "relate"]
     ids = tuple(spec.id for spec in planned.specs)
     assert planned.experiment.exhibits[0].cells == {"one": {"": {"0": ids[2], "1": ids[3]}}}
@@ -65,14 +65,14 @@ def test_measures_come_after_what_they_need_and_bring_it_along():
 
 def test_a_measure_of_data_names_them_by_digest():
     named = DataRef("digits", (("votes", 3),))
-    (spec,) = plan(experiment(table({"one": {"": {"": Measurement(VoteStatistics(named))}}})), digest_of, "c").specs
+    (spec,) = make_plan(experiment(table({"one": {"": {"": Measurement(VoteStatistics(named))}}})), digest_of, "c").specs
     assert spec == measure_spec(VoteStatistics(replace(named, digest="digest of digits")), ())
 
 
 def test_a_tuned_row_waits_for_its_grid_and_names_the_choice():
     grid = tuple(replace(recipe, keep="curve") for recipe in (BASE, SLOW))
     scores = score_table({"a": Tuned(BASE, grid)}, (0, 1), key="p", title="p", baseline="a")
-    *candidates, chosen, first, second = plan(experiment(scores), digest_of, "c").specs
+    *candidates, chosen, first, second = make_plan(experiment(scores), digest_of, "c").specs
     assert chosen == measure_spec(Lowest(), tuple(spec.id for spec in candidates))
     assert {spec.settings["seed"] for spec in candidates} == {0}
     assert first.inputs == second.inputs == {"chosen": (chosen.id,)}
@@ -87,7 +87,7 @@ def test_every_recipe_can_be_planned_at_every_scale_whatever_the_data(name, scal
 
 def test_the_size_of_the_demo_is_counted_without_its_data():
     demo = RECIPES["demo"]("smoke", (0, 1, 2))
-    of_data = plan(demo, lambda name, options: datasets.load(name, **dict(options)).digest, "")
+    of_data = make_plan(demo, datasets.digest_of, "")
     assert size(demo) == len(of_data.specs)
 
 

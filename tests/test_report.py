@@ -73,7 +73,7 @@ def test_floors_and_ceilings_stand_below_every_comparison(study):
 
 
 def test_the_best_mean_of_each_column_is_marked_by_the_direction_of_its_metric(study):
-    experiment, _, paths = study
+    _, _, paths = study
     rows = page_of(paths).tables["20-votes-last-raw"][1:4]
     for place, name in enumerate(COLUMNS, start=1):
         means = [float(row[place].split(" ")[0].replace("−", "-")) for row in rows]
@@ -173,7 +173,7 @@ def test_the_csv_reads_back_to_exactly_the_scores_of_the_runs(study):
 
 
 def test_the_csv_and_the_markdown_hold_the_same_means_as_the_page(study):
-    experiment, _, paths = study
+    _, _, paths = study
     lines = list(csv.DictReader(io.StringIO(paths.csv.read_text(encoding="utf-8"))))
     markdown = paths.markdown.read_text(encoding="utf-8")
     page = page_of(paths)

@@ -14,6 +14,7 @@ from dissensus.cli.experiment_commands import demo, recipes, report, run
 from dissensus.cli.model_commands import example, fit, predict
 from dissensus.cli.run_commands import runs, watch
 from dissensus.cli.vote_commands import inspect, score
+from dissensus.engine.plugins import load_plugins
 from dissensus.errors import InputError
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -33,6 +34,7 @@ Examples:
 @click.version_option(__version__, prog_name="dissensus")
 def cli() -> None:
     """Learn from people who disagree: votes in, a classifier whose probabilities match what people would say out."""
+    load_plugins()
 
 
 for command in (demo, fit, predict, example, inspect, score, embed, run, recipes, report, runs, watch, data):

@@ -188,12 +188,12 @@ def _run(
     from dissensus.engine.one_run import Execution
     from dissensus.experiments.cost import costs, forecast
     from dissensus.experiments.description import to_json
-    from dissensus.experiments.plan import plan
+    from dissensus.experiments.plan import make_plan
     from dissensus.recipes import find
     from dissensus.store.ledger import Ledger
 
     described = find(recipe, scale, None if seeds is None else parse_seeds(seeds))
-    planned = plan(described, lambda name, options: datasets.load(name, **dict(options)).digest, _command())
+    planned = make_plan(described, datasets.digest_of, _command())
     experiment = _against(planned.experiment, baseline)
     labels = {spec.id: _in_short(spec) for spec in planned.specs} | labels_of(planned.experiment)
     runs = Ledger(ledger or Path(out) / "runs")

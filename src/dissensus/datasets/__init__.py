@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dissensus.datasets.download import Progress, fetch
 from dissensus.datasets.feature_files import attach
 from dissensus.errors import InputError
 
-__all__ = ["DATASETS", "Entry", "Status", "catalogue", "data_root", "entry", "get", "load"]
+__all__ = ["DATASETS", "Entry", "Status", "catalogue", "data_root", "digest_of", "entry", "get", "load"]
 
 _MEMBERS = (
     digits.ENTRY,
@@ -60,6 +60,11 @@ def load(name: str, *, features: str | None = None, **options: Any) -> Data:
             )
     data = loader(**options)
     return data if features is None else attach(data, features, options.get("root"))
+
+
+def digest_of(name: str, options: Iterable[tuple[str, Any]] = ()) -> str:
+    """The digest of a data set's content, by which a plan names it."""
+    return load(name, **dict(options)).digest
 
 
 def catalogue(root: Path | None = None) -> list[Status]:

@@ -22,6 +22,7 @@ from dissensus.engine.events import ENDINGS, Event, Listener, StopRequested, ign
 from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
 from dissensus.engine.one_run import Execution
+from dissensus.engine.plugins import load_plugins
 from dissensus.engine.scheduler import LOOK_AGAIN, Scheduler
 from dissensus.engine.worker import compute
 from dissensus.store.ledger import Ledger
@@ -144,6 +145,7 @@ def _serve(connection: Connection, folder: str, execution: Execution, environmen
     """Compute what comes, until asked to leave, or until the parent is gone: then the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent decides
     os.environ.update(environment)
+    load_plugins()
     leaving, busy = [False], [False]
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

@@ -249,8 +249,8 @@ class _RayDriver:
             needed = dict.fromkeys(need for spec in assignment.specs for need in spec.needs)
             sent = [self._sent(run_id) for run_id in needed]
         seconds = max(MESSAGE_SECONDS, self._slots / MESSAGES_PER_SECOND)
-        data = os.environ.get("DISSENSUS_DATA")
-        task = RayTask(assignment, self._options.run_execution, self._token, saved, data, seconds)
+        environment = {name: value for name, value in os.environ.items() if name.startswith("DISSENSUS_")}
+        task = RayTask(assignment, self._options.run_execution, self._token, saved, environment, seconds)
         retries = ATTEMPTS - 1 if len(assignment.stack) == 1 else 0
         return self._compute.options(max_retries=retries).remote(task, self._mailbox, *sent)
 

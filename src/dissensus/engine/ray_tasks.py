@@ -20,6 +20,7 @@ from typing import Any
 from dissensus.engine.assignments import Assignment
 from dissensus.engine.events import ENDINGS, Event
 from dissensus.engine.one_run import Execution
+from dissensus.engine.plugins import load_plugins
 from dissensus.engine.worker import compute
 from dissensus.store.ledger import Ledger
 
@@ -28,15 +29,15 @@ from dissensus.store.ledger import Ledger
 class RayTask:
     """What a task is given.
 
-    `token` is a file in the ledger's folder; None: that folder cannot be seen there. `checkpoints` are by run, `data` is
-    the folder of data sets, `message_seconds` pass between two messages to the driver.
+    `token` is a file in the ledger's folder; None: that folder cannot be seen there. `checkpoints` are by run,
+    `environment` holds the driver's DISSENSUS variables, `message_seconds` pass between two messages to the driver.
     """
 
     assignment: Assignment
     execution: Execution
     token: str | None
     checkpoints: dict[str, bytes]
-    data: str | None
+    environment: dict[str, str]
     message_seconds: float
 
 
@@ -59,8 +60,9 @@ def sees(token: str) -> bool:
 
 def carry_out(task: RayTask, mailbox: Any, *needed: tuple[str, dict[str, bytes]]) -> TaskReport:
     """Compute on the node where Ray put this task. `needed` are the files of runs that the specs name."""
-    if task.data is not None:
-        os.environ.setdefault("DISSENSUS_DATA", task.data)  # a node's own setting knows better
+    for name, value in task.environment.items():
+        os.environ.setdefault(name, value)  # a node's own setting knows better
+    load_plugins()
     link = _DriverLink(mailbox, task.message_seconds)
     report = TaskReport([], {}, {})
     try:

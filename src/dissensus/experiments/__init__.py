@@ -1,1 +1,1 @@
-"""A study described as values, the plan of its runs, and what they cost."""
+"""An experiment described as values, the plan of its runs, and what they cost."""

@@ -16,6 +16,23 @@ from dissensus.experiments.values import Checkpoint, EpochCurve, Fact, Measured,
 from dissensus.store.encoding import decode, encode, table
 from dissensus.store.spec import Json
 
+__all__ = [
+    "BarChart",
+    "Cells",
+    "Claim",
+    "Curve",
+    "CurvePlot",
+    "Exhibit",
+    "Experiment",
+    "PaperNumber",
+    "Printed",
+    "Replicates",
+    "ScoreTable",
+    "ValueTable",
+    "from_json",
+    "to_json",
+]
+
 R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 

@@ -13,6 +13,20 @@ from dissensus.experiments.description import Experiment, ScoreTable
 from dissensus.store.spec import Spec
 from dissensus.training.recipe import Chosen, Recipe
 
+__all__ = [
+    "Measurement",
+    "Node",
+    "Plan",
+    "Training",
+    "Tuned",
+    "make_plan",
+    "measured",
+    "measured_in_pairs",
+    "score_table",
+    "seeded",
+    "size",
+]
+
 Options = tuple[tuple[str, Any], ...]
 DigestOf = Callable[[str, Options], str]
 """(data set, options) -> the digest of its content."""
@@ -59,7 +73,7 @@ class Plan:
     experiment: Experiment[str]
 
 
-def plan(experiment: Experiment[Node], digest_of: DigestOf, command: str) -> Plan:
+def make_plan(experiment: Experiment[Node], digest_of: DigestOf, command: str) -> Plan:
     """Every spec that the experiment needs. Equal specs are one run."""
     planner = _Planner(digest_of)
     planned = replace(experiment.with_runs(planner.id), command=command)
@@ -68,7 +82,7 @@ def plan(experiment: Experiment[Node], digest_of: DigestOf, command: str) -> Pla
 
 def size(experiment: Experiment[Node]) -> int:
     """How many runs it takes, whatever the data."""
-    return len(plan(experiment, lambda name, options: "", "").specs)  # noqa: ARG005
+    return len(make_plan(experiment, lambda name, options: "", "").specs)  # noqa: ARG005
 
 
 @dataclass(frozen=True)

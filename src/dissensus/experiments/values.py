@@ -7,6 +7,14 @@ from typing import Any, Literal
 
 from dissensus.store.spec import Run
 
+__all__ = [
+    "EpochCurve",
+    "Fact",
+    "Measured",
+    "Score",
+    "fact",
+]
+
 Checkpoint = Literal["last", "best"]
 CalibrationName = Literal["raw", "tempered_votes", "tempered_gold"]
 

@@ -68,8 +68,8 @@ def _headline(comparison: Comparison, rows: Sequence[MethodScores]) -> str:
         leaning = "worse" if difference.mean * difference.worse > 0 else "better"
         than = "" if parts else f" than {baseline}"
         parts.append(
-            f"{row.method.label} looks {leaning}{than} by {_gap(row, metric, in_full=not parts)}, but not once all rows are "
-            f"accounted for (Holm {p_value(difference.p_holm)})"
+            f"{row.method.label} looks {leaning}{than} by {_gap(row, metric, in_full=not parts)}, but not once all rows "
+            f"are accounted for (Holm {p_value(difference.p_holm)})"
         )
     most = _most_seeds(rows)
     if same := [_with_fewer_seeds(row, most) for row in by_verdict.get("indistinguishable", [])]:

@@ -89,7 +89,7 @@ def plot(
     style: Style | None = None,
     clip: str = "",
 ) -> Panel:
-    """Lines through means, in bands of one standard deviation. `clip`, a name unique in the page, cuts off what is beyond.
+    """Lines through means, in bands of one standard deviation. `clip`, a name unique in the page, cuts them at the frame.
 
     The legend stands inside the drawing, so that a figure taken out of the page still says what its lines are.
     """
@@ -213,7 +213,7 @@ class DotAxis:
 
 
 def dot_chart(heading: str, rows: Sequence[Dots], axis: DotAxis, guide: tuple[str, float] | None = None) -> Panel:
-    """One row per series: every run a small hollow dot, its means larger, and a dashed bar where a paper prints its own."""
+    """One row per series: every run a small hollow dot, means larger, and a dashed bar where a paper prints its own."""
     margins = Margins(140, 14, 8, 34 if axis.title else 30)
     height = margins.top + 26.0 * len(rows) + margins.bottom
     means = "; ".join(f"{row.label} {compact(row.means[0][0]) if row.means else 'not finished'}" for row in rows)

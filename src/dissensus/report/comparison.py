@@ -363,8 +363,8 @@ def _limits(methods: Sequence[Method], columns: Sequence[str]) -> tuple[Limit, .
     if not truth["soft_nll"].values:
         best = Limit(
             "Perfect model (estimate)",
-            "an estimate of what a model that knew every item's true distribution would score on so few votes; the page on "
-            "metrics says how far off it can be",
+            "an estimate of what a model that knew every item's true distribution would score on so few votes; "
+            "docs/metrics.md says how far off it can be",
             estimate,
         )
     lowest = Limit(

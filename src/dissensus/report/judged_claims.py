@@ -21,11 +21,11 @@ from dissensus.store.spec import Run
 Word = Literal["holds", "does not hold", "not shown", "measured", "no gap shown", "not finished"]
 
 HOW_TO_READ = (
-    f"A claim holds, or does not hold, where the {LEVEL:.0%} interval decides it: the interval of a difference in pairs of "
-    "equal seed, or of a mean against a threshold. Not shown: the interval lies on both sides. Each claim is judged alone, "
-    "without a correction for their number. Two kinds of claim ask for less. At least as good: the mean is no worse, and the "
-    "interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in one direction in "
-    "every pair."
+    f"A claim holds, or does not hold, where the {LEVEL:.0%} interval decides it: the interval of a difference in pairs "
+    "of equal seed, or of a mean against a threshold. Not shown: the interval lies on both sides. Each claim is judged "
+    "alone, without a correction for their number. Two kinds of claim ask for less. At least as good: the mean is no "
+    "worse, and the interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in "
+    "one direction in every pair."
 )
 
 

@@ -260,7 +260,7 @@ def _supported(curve: metrics.SmoothReliability) -> Path:
 
 
 def _entropies(comparison: Comparison, predictions: Predictions) -> Figure | None:
-    """One panel per method: the model's entropy against the people's, items of the first seed and means over all seeds."""
+    """One panel per method: the model's entropy against the people's; items of the first seed, means over all."""
     kept = [arrays for of_seed in predictions.values() for arrays in of_seed.values()]
     if not kept:
         return None

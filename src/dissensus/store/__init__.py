@@ -1,1 +1,1 @@
-"""What to compute and the results, on disk: specs, runs, locks, checkpoints. It knows nothing of training."""
+"""What was asked and what came of it, on disk: specs, runs, locks, checkpoints."""

@@ -135,7 +135,7 @@ class Runs:
         columns: tuple[str, ...],
         numbers: tuple[PaperNumber, ...] = (),
     ) -> tuple[tuple[ScoreTable[Node], ...], tuple[PaperNumber, ...]]:
-        """One table per data set, judged at the best validation epoch; and the printed numbers that have no cell there."""
+        """One table per data set, judged at the best validation epoch; and the numbers that have no cell there."""
         tables = []
         for name in SETS:
             rows: Mapping[str, Recipe | Tuned] = {method: tuned(name, method, self.size) for method in methods}

@@ -31,8 +31,8 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa:
         title="Data sets",
         cells=_statistics(),
         columns=COLUMNS,
-        note="Entropies are over the logarithm of the number of classes. Unanimous and tied (no single winner) are shares "
-        "of the items.",
+        note="Entropies are over the logarithm of the number of classes. Unanimous and tied (no single winner) are "
+        "shares of the items.",
     )
     table, apart = attach(table, _sd_apart(printed_numbers("002", "table1")))
     return Experiment(

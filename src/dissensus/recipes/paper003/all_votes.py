@@ -92,7 +92,8 @@ def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     return Experiment(
         key="003/table2",
         title="Main comparison",
-        question="All votes of CIFAR-10H: which way of giving them to the optimiser yields probabilities that match them?",
+        question="All votes of CIFAR-10H: which way of giving them to the optimiser yields probabilities that match "
+        "them?",
         scale=scale,
         notes=run.notes,
         exhibits=(scores, *tested),

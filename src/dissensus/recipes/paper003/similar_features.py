@@ -32,8 +32,8 @@ def figure9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         cells={method: {"": stability[method]} for method in MAIN},
         columns=STABILITY,
         picture="dots",
-        note="Correlation of the maps of two seeds over the items that both held out; every pair of seeds is a dot. Pairs "
-        f"share seeds, so the dots are not independent. {HIGH}",
+        note="Correlation of the maps of two seeds over the items that both held out; every pair of seeds is a dot. "
+        f"Pairs share seeds, so the dots are not independent. {HIGH}",
     )
     table, apart = attach(table, printed_numbers("003", "figure9"))
     claims = tuple(
