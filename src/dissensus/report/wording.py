@@ -133,8 +133,16 @@ def counted(n: int, noun: str) -> str:
 
 
 def setting(value: Any) -> str:
-    """A part of a spec in words: {"name": "sampled", "every": 5} is `sampled (every 5)`."""
+    """A part of a spec in words; data are called by their own name.
+
+    >>> setting({"name": "sampled", "every": 5})
+    'sampled (every 5)'
+    >>> setting({"name": "data_ref", "dataset": "digits", "options": [["votes", 3]], "digest": "9f3a"})
+    'digits (digest 9f3a, options votes 3)'
+    """
     if isinstance(value, dict):
+        if value.get("name") == "data_ref":
+            value = {"name": value["dataset"], "digest": value["digest"], "options": dict(value["options"])}
         name, rest = value.get("name"), {key: part for key, part in value.items() if key != "name"}
         inside = ", ".join(f"{key.replace('_', ' ')} {setting(part)}" for key, part in rest.items() if part != {})
         return inside if name is None else f"{name} ({inside})" if inside else str(name)
