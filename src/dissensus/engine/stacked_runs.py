@@ -23,8 +23,8 @@ from dissensus.store.spec import Json, Run, Spec, canonical
 from dissensus.training import stacked
 
 
-def alike(spec: Spec) -> Hashable | None:
-    """Specs with the same key can be computed in one call; None is one that needs a call of its own."""
+def stack_key(spec: Spec) -> Hashable | None:
+    """Specs with the same key can be trained in one stack; None is one that is computed alone."""
     settings = spec.settings
     if spec.kind != "train" or settings["model"]["name"] != "mlp" or "features" not in settings["data"]["options"]:
         return None
