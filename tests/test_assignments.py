@@ -9,12 +9,12 @@ import lives
 from dissensus import datasets
 from dissensus.datasets import feature_files as features
 from dissensus.engine import worker
-from dissensus.engine.assignments import LARGEST_STACK, Assignment, stack_key, stacks
+from dissensus.engine.assignments import LARGEST_STACK, Assignment, stack_key_on, stacks
 from dissensus.engine.events import Event, ignore
 from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution
 from dissensus.engine.scheduler import ATTEMPTS, Scheduler
-from dissensus.engine.stacked_runs import alike
+from dissensus.engine.stacked_runs import stack_key
 from dissensus.engine.worker import compute
 from dissensus.labels.delivery import Sampled, Soft
 from dissensus.models import Mlp
@@ -96,8 +96,8 @@ def test_specs_that_wait_are_stacked_only_with_those_that_wait_for_the_same():
 
 
 def test_nothing_is_stacked_where_another_device_is_asked_for(specs):
-    assert stack_key(None)(specs[0]) == stack_key("cpu")(specs[0]) == alike(specs[0]) is not None
-    assert stack_key("cuda")(specs[0]) is None
+    assert stack_key_on(None)(specs[0]) == stack_key_on("cpu")(specs[0]) == stack_key(specs[0]) is not None
+    assert stack_key_on("cuda")(specs[0]) is None
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -17,7 +17,7 @@ from dissensus.engine import assignments
 from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.setup import TrainingSetup
-from dissensus.engine.stacked_runs import alike, execute_stacked
+from dissensus.engine.stacked_runs import execute_stacked, stack_key
 from dissensus.errors import InputError
 from dissensus.experiments.description import plan, size
 from dissensus.recipes import RECIPES, find
@@ -163,7 +163,7 @@ def test_runs_that_differ_in_their_epochs_alone_are_never_parted_however_small_t
     _, plans, _ = world
     monkeypatch.setattr(assignments, "LARGEST_STACK", 5)  # families are of two
     specs = plans["002/deliveries"].specs
-    stack_of = assignments.stacks(specs, alike)
+    stack_of = assignments.stacks(specs, stack_key)
     assert max(map(len, stack_of.values())) < 8
     for spec in specs:
         if spec.settings.get("keep") == "curve":
@@ -197,7 +197,7 @@ def test_a_stacked_run_is_what_its_spec_gives_alone(dataset, world, monkeypatch,
         for place in (0, -1)
     ]
     specs = [recipe.spec(data, seed) for seed, recipe in enumerate(recipes)]
-    assert len({alike(spec) for spec in specs} - {None}) == 1
+    assert len({stack_key(spec) for spec in specs} - {None}) == 1
     stacked = list(execute_stacked(specs, Ledger(tmp_path / "stacked"), threads=1))
     alone = [execute(spec, Ledger(tmp_path / "alone"), ALONE) for spec in specs]
     for one, other in zip(stacked, alone, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dissensus.engine.stacked_runs import alike
+from dissensus.engine.stacked_runs import stack_key
 from dissensus.store.spec import Spec, canonical
 
 LARGEST_STACK = 64
@@ -35,9 +35,9 @@ class Assignment:
         return tuple(spec.id for spec in self.specs)
 
 
-def stack_key(device: str | None) -> StackKey:
+def stack_key_on(device: str | None) -> StackKey:
     """Which specs are trained together on a device. Stacks are made for the CPU: on another, every spec is alone."""
-    return alike if device in (None, "cpu") else never_stacked
+    return stack_key if device in (None, "cpu") else never_stacked
 
 
 def never_stacked(spec: Spec) -> None:

@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from dissensus.engine import worker_processes
-from dissensus.engine.assignments import Assignment, stack_key
+from dissensus.engine.assignments import Assignment, stack_key_on
 from dissensus.engine.events import ENDINGS, Event, Listener, StopRequested, ignore
 from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
@@ -38,7 +38,7 @@ class LocalExecutor:
 
     def run(self, specs: Sequence[Spec], ledger: Ledger, listen: Listener = ignore) -> PlanResult:
         """As `Executor` says."""
-        scheduler = Scheduler(specs, ledger, listen, stack_key(self.execution.device))
+        scheduler = Scheduler(specs, ledger, listen, stack_key_on(self.execution.device))
         with interruptions() as stop_requested:
             if self.workers == 1:
                 _run_here(scheduler, ledger, self.execution, stop_requested)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.engine import ray_tasks
-from dissensus.engine.assignments import Assignment, stack_key
+from dissensus.engine.assignments import Assignment, stack_key_on
 from dissensus.engine.events import ENDINGS, Event, Listener, StopRequested, ignore
 from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
@@ -72,7 +72,7 @@ class RayExecutor:
                 )
             with _token(ledger) as token:
                 shared = _is_shared(ray, token, self.shared_folder)
-                scheduler = Scheduler(specs, ledger, listen, stack_key(self.run_execution.device))
+                scheduler = Scheduler(specs, ledger, listen, stack_key_on(self.run_execution.device))
                 driver = _RayDriver(self, ray, scheduler, ledger, token if shared else None)
                 with interruptions() as stop_requested:
                     try:

@@ -24,8 +24,8 @@ from dissensus.training import stacked
 from dissensus.training.recipe import Recipe
 
 
-def alike(spec: Spec) -> Hashable | None:
-    """Specs with the same key can be computed in one call; None is one that needs a call of its own."""
+def stack_key(spec: Spec) -> Hashable | None:
+    """Specs with the same key can be trained in one stack; None is one that is computed alone."""
     if spec.kind != "train" or stacked.why_not_stacked(Recipe.of(spec.settings)):
         return None
     return canonical([spec.settings["data"], spec.settings["model"]])
