@@ -17,8 +17,7 @@ from dissensus.training import loop as train
 from dissensus.training import stacked
 from dissensus.training.optimisers import Adam, AdamW, Sgd
 from dissensus.training.schedules import Constant, Cosine, EarlyStopping, Multistep, Plateau
-from dissensus.training.stacked import Member, Monitor
-from dissensus.training.stacked import grouping as plan
+from dissensus.training.stacked import Member, Monitor, grouping
 from dissensus.training.stacked import stack as training
 
 K = 4
@@ -148,7 +147,7 @@ def test_a_member_is_the_same_whatever_its_company_and_on_any_number_of_threads(
     torch_threads(1)
     together = fit(members)
     torch_threads(count)
-    monkeypatch.setattr(plan, "STACK_BYTES", 1)  # every stack holds one
+    monkeypatch.setattr(grouping, "STACK_BYTES", 1)  # every stack holds one
     for one, other in zip(together, fit(members), strict=True):
         assert apart(one.weights["last"], other.weights["last"]) < 1e-12
         assert apart(one.curve, other.curve) < 1e-12
@@ -224,12 +223,12 @@ def test_a_member_that_diverges_ends_without_a_best_epoch_and_leaves_the_others_
 def test_a_small_budget_splits_the_stack_and_changes_no_number(monkeypatch, torch_threads):
     sizes = []
 
-    class Spy(training.Heads):
+    class Spy(training.BatchedHeads):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             sizes.append(len(self))
 
-    monkeypatch.setattr(training, "Heads", Spy)
+    monkeypatch.setattr(training, "BatchedHeads", Spy)
     members = [member(optimiser=Adam(lr)) for lr in (0.1, 0.01, 0.001, 0.0001)]
     torch_threads(1)
     whole = fit(members)

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.models import Mlp
-from dissensus.training.stacked.heads import EVALUATION_ROWS, STATES
+from dissensus.training.stacked.batched_heads import EVALUATION_ROWS, STATES
 from dissensus.training.stacked.members import Member
-from dissensus.training.stacked.shared_inputs import identity
+from dissensus.training.stacked.shared_inputs import sharing_key
 
 STACK_BYTES = 12 * 2**20
 """Weights and optimiser states that one thread goes through at every step: what stays in cache.
@@ -24,8 +24,11 @@ On two cores with 32 MiB of shared cache, much less or much more made a step 10 
 
 
 @dataclass(eq=False)
-class Line:
-    """A member on its way. `ends`: after which epochs a result is wanted, and for which places of the answer."""
+class Trajectory:
+    """A head in training, for one member or for several that differ in their number of epochs alone.
+
+    `ends` are the epochs after which somebody wants a result, each with the indices of those members.
+    """
 
     member: Member
     ends: dict[int, list[int]]
@@ -41,16 +44,16 @@ class Line:
     @property
     def rate(self) -> float:
         """The learning rate of the next epoch."""
-        schedule, watched = self.member.schedule, self.curve["validation_loss"]
-        return self.member.optimiser.lr * schedule.factor(len(watched), self.epochs, watched)
+        watched = self.curve["validation_loss"]
+        return self.member.optimiser.lr * self.member.schedule.factor(len(watched), self.epochs, watched)
 
     @property
     def stops(self) -> bool:
-        """Whether it ends here, before its last epoch perhaps."""
+        """Whether it ends here, perhaps before its last epoch."""
         return self.member.stopping is not None and self.member.stopping.stops(self.curve["validation_loss"])
 
-    def note(self, validation_loss: float) -> bool:
-        """Take down the loss of an epoch; whether it is the best so far."""
+    def add(self, validation_loss: float) -> bool:
+        """Add the loss of an epoch to the curve; whether it is the best so far."""
         watched, best = self.curve["validation_loss"], self.best_epoch
         watched.append(validation_loss)
         if validation_loss < (math.inf if best is None else watched[best]):
@@ -58,43 +61,47 @@ class Line:
         return self.best_epoch == len(watched) - 1
 
 
-def lines_of(members: Sequence[Member], share_prefixes: bool) -> list[Line]:
+def trajectories_of(members: Sequence[Member], share_prefixes: bool) -> list[Trajectory]:
     """One for each member, or one for all that differ in their number of epochs alone."""
-    lines: dict[Hashable, Line] = {}
-    for place, member in enumerate(members):
-        key = _but_for_epochs(member) if share_prefixes else place
-        line = lines.setdefault(key, Line(member, {}))
-        line.ends.setdefault(member.epochs, []).append(place)
-    return list(lines.values())
+    trajectories: dict[Hashable, Trajectory] = {}
+    for index, member in enumerate(members):
+        key = _but_for_epochs(member) if share_prefixes else index
+        trajectory = trajectories.setdefault(key, Trajectory(member, {}))
+        trajectory.ends.setdefault(member.epochs, []).append(index)
+    return list(trajectories.values())
 
 
 def _but_for_epochs(member: Member) -> Hashable:
     objects = (member.train_rows, member.validation_rows, member.labels, member.validation_target)
-    monitors = tuple((name, id(one)) for name, one in member.monitors.items())
+    monitors = tuple((name, id(monitor)) for name, monitor in member.monitors.items())
     rules = (member.optimiser, member.schedule, member.stopping)
     return member.seed, member.batch, *rules, *map(id, objects), monitors
 
 
-def plan(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int, memory_budget: int) -> tuple[list[list[Line]], int]:
+def stacks_of(
+    trajectories: Sequence[Trajectory], x: Tensor, head: Mlp, classes: int, memory_budget: int
+) -> tuple[list[list[Trajectory]], int]:
     """The stacks, longest first, and how many to train at once.
 
-    Members of a stack step together: batch size, number of items and kind of optimiser are the same. Those of a deck are
-    neighbours, so that few stacks have more than one; then those of a learning rate and a number of epochs, which tend to
-    end together: what is left of a stack is slower.
+    Heads of a stack step together: batch size, number of items and kind of optimiser are the same. Those that share their
+    inputs are neighbours, so that few stacks need more than one set of inputs; then those of one learning rate and number
+    of epochs, which tend to end together: what is left of a stack is slower.
     """
-    decks = {identity(line.member): place for place, line in reversed(list(enumerate(lines)))}
+    first_use = {sharing_key(one.member): index for index, one in reversed(list(enumerate(trajectories)))}
 
-    def kind(line: Line) -> tuple[int, int, str]:
-        return line.member.batch, len(line.member.train_rows), type(line.member.optimiser).__name__
+    def kind(trajectory: Trajectory) -> tuple[int, int, str]:
+        member = trajectory.member
+        return member.batch, len(member.train_rows), type(member.optimiser).__name__
 
-    def order(line: Line) -> tuple[Hashable, ...]:
-        return kind(line), *alike_in(line), repr(line.member.optimiser)
+    def neighbourhood(trajectory: Trajectory) -> tuple[int, float, int]:
+        member = trajectory.member
+        return first_use[sharing_key(member)], member.optimiser.lr, trajectory.epochs
 
-    def alike_in(line: Line) -> tuple[int, float, int]:
-        return decks[identity(line.member)], line.member.optimiser.lr, line.epochs
+    def order(trajectory: Trajectory) -> tuple[Hashable, ...]:
+        return kind(trajectory), *neighbourhood(trajectory), repr(trajectory.member.optimiser)
 
     workers, stacks = torch.get_num_threads(), []
-    for _, group in groupby(sorted(lines, key=order), kind):
+    for _, group in groupby(sorted(trajectories, key=order), kind):
         alike = list(group)
         hot, whole = _footprint(alike, x, head, classes)
         if whole > memory_budget:
@@ -108,11 +115,11 @@ def plan(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int, memory_budge
         most = max(1, min(STACK_BYTES // hot, memory_budget // (workers * whole)))
         rounds = math.ceil(len(alike) / (most * workers))  # as many stacks in each as there are threads
         size = math.ceil(len(alike) / (rounds * workers))
-        ends = list(accumulate(len(list(same)) for _, same in groupby(alike, alike_in)))
+        ends = list(accumulate(len(list(same)) for _, same in groupby(alike, neighbourhood)))
         stacks += [alike[start:end] for start, end in pairwise(_cuts(len(alike), size, ends))]
 
-    def cost(stack: list[Line]) -> float:
-        return sum(line.epochs * len(line.member.train_rows) * (1 + 8 / line.member.batch) for line in stack)
+    def cost(stack: list[Trajectory]) -> float:
+        return sum(one.epochs * len(one.member.train_rows) * (1 + 8 / one.member.batch) for one in stack)
 
     return sorted(stacks, key=cost, reverse=True), workers
 
@@ -130,13 +137,13 @@ def _cuts(n: int, size: int, ends: Collection[int]) -> list[int]:
     return cuts
 
 
-def _footprint(lines: Sequence[Line], x: Tensor, head: Mlp, classes: int) -> tuple[int, int]:
-    """Bytes of a head that every step goes through, and all bytes that a head with a deck of its own needs."""
-    member, hidden = lines[0].member, sum(head.hidden)
-    train, validation = len(member.train_rows), max(len(line.member.validation_rows) for line in lines)
-    parameters = sum((wide + 1) * narrow for wide, narrow in pairwise((x.shape[1], *head.hidden, classes)))
+def _footprint(trajectories: Sequence[Trajectory], x: Tensor, head: Mlp, classes: int) -> tuple[int, int]:
+    """Bytes of a head that every step goes through, and all bytes that a head with inputs of its own needs."""
+    member, hidden = trajectories[0].member, sum(head.hidden)
+    train, validation = len(member.train_rows), max(len(one.member.validation_rows) for one in trajectories)
+    parameters = sum((wide_in + 1) * wide_out for wide_in, wide_out in pairwise((x.shape[1], *head.hidden, classes)))
     hot = parameters * (1 + STATES[type(member.optimiser)])
     gradient = best = parameters
-    dealt = train * (4 * x.shape[1] + hidden + 2 * classes) + validation * x.shape[1]  # 4: while moments are taken
+    inputs = train * (4 * x.shape[1] + hidden + 2 * classes) + validation * x.shape[1]  # 4: while moments are taken
     passing = hidden * max(5 * member.batch, 3 * EVALUATION_ROWS) + 6 * classes * max(train, validation)
-    return hot * x.itemsize, (hot + gradient + best + dealt + passing) * x.itemsize
+    return hot * x.itemsize, (hot + gradient + best + inputs + passing) * x.itemsize

@@ -20,8 +20,8 @@ from dissensus.training.stacked.eligibility import architecture_problem, rules_p
 class Monitor:
     """Items to judge a member on after each epoch, in eval mode; it changes nothing in the training.
 
-    `rows` int64 [n] of x; `target` [n, K] is the member's own (its loss), `people` [n, K] what the annotators said (KL),
-    `labels` int64 [n] what counts as right (accuracy).
+    `rows` int64 [n] of x; `target` [n, K] is the member's own, for its loss; `people` [n, K], the shares of the votes, for
+    KL; `labels` int64 [n], what counts as right, for accuracy.
     """
 
     rows: Tensor
@@ -32,11 +32,11 @@ class Monitor:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One head to train: what `train.Settings`, a seed, a split and a delivery say of a run.
+    """One head to train: what `loop.Settings`, a seed, a split and a delivery say of a run.
 
     `labels(epoch)` are those of `train_rows`, in that order; `validation_target` [n, K] is the member's own target on
     `validation_rows`: plateau, stopping and the best epoch watch the cross-entropy to it. Rows are int64 rows of x. The
-    schedule is constant or plateau: then a short run is the beginning of a long one.
+    schedule is set per epoch: then a short run is the beginning of a long one.
     """
 
     seed: int
@@ -56,7 +56,7 @@ class Member:
 class Trained:
     """A member after its last epoch.
 
-    `curve` has `train_loss` (the mean over the epoch, in training mode) and `validation_loss`, one value an epoch;
+    `curve` has `train_loss` (the mean over the epoch, in training mode) and `validation_loss`, one value per epoch;
     `monitored[name]` has `loss`, `accuracy` and `kl`. `weights` has the checkpoints that were asked for, `last` and
     `best` (the lowest validation loss, the first of equals), as state dicts of `models.Mlp`. `best_epoch` counts from 0,
     and is None, without `best` weights, where no validation loss was finite.
@@ -106,13 +106,11 @@ def _problem(member: Member, items: int, classes: int) -> str:
     if problem:
         return problem
     judged = {"validation": (member.validation_rows, member.validation_target, member.validation_target)}
-    judged.update((name, (one.rows, one.target, one.people)) for name, one in member.monitors.items())
+    judged.update((name, (part.rows, part.target, part.people)) for name, part in member.monitors.items())
     for name, (rows, *distributions) in judged.items():
-        for one in distributions:
-            if len(rows) == 0 or one.shape != (len(rows), classes):
-                return (
-                    f"{len(rows)} {name} rows have a target of shape {tuple(one.shape)}, and there are {classes} classes"
-                )
+        for shape in (tuple(distribution.shape) for distribution in distributions):
+            if len(rows) == 0 or shape != (len(rows), classes):
+                return f"{len(rows)} {name} rows have a target of shape {shape}, and there are {classes} classes"
     for rows in (member.train_rows, *(rows for rows, *_ in judged.values())):
         if int(rows.min()) < 0 or int(rows.max()) >= items:
             return f"rows {int(rows.min())} to {int(rows.max())} are asked for, and the features have {items}"

@@ -1,4 +1,4 @@
-"""A deck: what members of one seed, batch size and split share. It is dealt anew every epoch."""
+"""What members of one seed, batch size and split share: their inputs, in a new order every epoch, and dropout masks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from dissensus.training.stacked.members import Member
 
 _GLOBAL_GENERATOR = threading.Lock()  # initial weights are drawn from it, by one thread at a time
 
+SharingKey = tuple[int, int, bytes, bytes]
 
-def identity(member: Member) -> tuple[int, int, bytes, bytes]:
-    """Members that share a deck have this in common."""
+
+def sharing_key(member: Member) -> SharingKey:
+    """Members with the same key share their inputs."""
     return member.seed, member.batch, member.train_rows.numpy().tobytes(), member.validation_rows.numpy().tobytes()
 
 
-class Deck:
-    """Inputs as the heads see them: normalised with the moments of the training rows."""
+class SharedInputs:
+    """Inputs as the heads see them: normalised by the mean and std of the training rows."""
 
     def __init__(self, x: Tensor, member: Member, head: Mlp, classes: int) -> None:
         train = x[member.train_rows]
@@ -35,10 +37,10 @@ class Deck:
         self._inputs = torch.empty_like(self._train)
         self._masks = [train.new_empty(len(train), width) for width in head.hidden if head.dropout > 0]
 
-    def deal(self, epoch: int) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
-        """The order of an epoch [n], and for each step the inputs [B, D] and a dropout mask [B, H] a hidden layer.
+    def batches(self, epoch: int) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
+        """The order of an epoch [n], and for each step the inputs [B, D] and a dropout mask [B, H] per hidden layer.
 
-        What is dealt is overwritten by the next epoch.
+        The next epoch overwrites them.
         """
         order = torch.randperm(len(self._train), generator=random.generator(self.seed, "order", epoch))
         torch.index_select(self._train, 0, order, out=self._inputs)

@@ -1,8 +1,8 @@
 """Tasks side by side: each worker a process forked from this one, or a thread where there is no forking.
 
 A step is some thirty short calls, and threads of one interpreter wait for each other between them, which processes do
-not. A forked process has the members, with whatever functions they hold, without a
-copy; it computes on one thread, on which forking is safe (the way of PyTorch's DataLoader).
+not. A forked process has the members, with whatever functions they hold, without a copy; it computes on one thread, on
+which forking is safe (the way of PyTorch's DataLoader).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import torch
 
 Tick = Callable[[int], None]
 Task = Callable[[Tick], Any]
-"""Does its work, calls the function it is given now and then, and answers with what can be pickled."""
+"""Does its work, calls the function it is given now and then, and returns what can be pickled."""
 
 
 def side_by_side(tasks: Sequence[Task], workers: int, tick: Tick) -> list[Any]:
-    """What each task answers. `tick` is called with what they tell, in this thread or one at a time.
+    """What each task returns. `tick` is called with what they report, in this thread or one at a time.
 
     The first error ends all the others, and is raised here.
     """
@@ -48,7 +48,7 @@ def _can_fork() -> bool:
 
 def _in_processes(tasks: Sequence[Task], workers: int, tick: Tick) -> list[Any]:
     context = multiprocessing.get_context("fork")
-    next_task, answers, processes = context.Value("q", 0), {}, {}
+    next_task, results, processes = context.Value("q", 0), {}, {}
     try:
         for _ in range(workers):
             ours, theirs = context.Pipe(duplex=False)
@@ -58,31 +58,31 @@ def _in_processes(tasks: Sequence[Task], workers: int, tick: Tick) -> list[Any]:
                 process.start()
             theirs.close()  # so that it ends with the process
             processes[ours] = process
-        talking = set(processes)
-        while talking:
-            for end in wait(list(talking)):
+        connected = set(processes)
+        while connected:
+            for end in wait(list(connected)):
                 assert isinstance(end, Connection)
-                said = _heard(end)
-                if said is None:
-                    talking.remove(end)
-                elif isinstance(said, BaseException):
-                    raise said
-                elif isinstance(said, int):
-                    tick(said)
+                message = _received(end)
+                if message is None:
+                    connected.remove(end)
+                elif isinstance(message, BaseException):
+                    raise message
+                elif isinstance(message, int):
+                    tick(message)
                 else:
-                    place, answer = said
-                    answers[place] = answer
+                    index, result = message
+                    results[index] = result
     finally:
         for process in processes.values():
             process.terminate()
             process.join()
-    if len(answers) < len(tasks):
+    if len(results) < len(tasks):
         raise RuntimeError("a process that trained a stack was killed, perhaps for want of memory")
-    return [answers[place] for place in range(len(tasks))]
+    return [results[index] for index in range(len(tasks))]
 
 
-def _heard(end: Connection) -> Any:
-    """What a process says: an epoch count, an answer with its place, an error; None when it has ended."""
+def _received(end: Connection) -> Any:
+    """The next message of a process: an epoch count, a result with its index, an error; None when it has ended."""
     try:
         return pickle.loads(end.recv_bytes())
     except EOFError:
@@ -91,31 +91,31 @@ def _heard(end: Connection) -> Any:
 
 def _work(tasks: Sequence[Task], next_task: Any, end: Connection) -> None:
     """Take one task after another until none is left. Plain pickles: a tensor is its bytes, and no shared memory."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
 
-    def say(what: object) -> None:
-        end.send_bytes(pickle.dumps(what))
+    def send(message: object) -> None:
+        end.send_bytes(pickle.dumps(message))
 
     try:
         while True:
             with next_task.get_lock():
-                place = next_task.value
+                index = next_task.value
                 next_task.value += 1
-            if place >= len(tasks):
+            if index >= len(tasks):
                 return
-            say((place, tasks[place](say)))
+            send((index, tasks[index](send)))
     except BaseException as error:  # raised again in the parent
-        say(_portable(error))
+        send(_portable(error))
 
 
 def _portable(error: BaseException) -> BaseException:
     """The error with where it was raised, if it survives pickling; or one that says the same."""
-    told = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(error))
     try:
-        error.add_note(told)
+        error.add_note(text)
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return RuntimeError(told)
+        return RuntimeError(text)
     return error
 
 
@@ -126,19 +126,19 @@ class _CancelledError(Exception):
 def _in_threads(tasks: Sequence[Task], workers: int, tick: Tick) -> list[Any]:
     cancelled, lock = threading.Event(), threading.Lock()
 
-    def told(what: int) -> None:
+    def report(epochs: int) -> None:
         if cancelled.is_set():
             raise _CancelledError
         with lock:
-            tick(what)
+            tick(epochs)
 
     with ThreadPoolExecutor(workers) as pool:
-        running = [pool.submit(task, told) for task in tasks]
+        running = [pool.submit(task, report) for task in tasks]
         try:
-            for one in as_completed(running):
-                one.result()
+            for future in as_completed(running):
+                future.result()
         except BaseException:
             cancelled.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [one.result() for one in running]
+    return [future.result() for future in running]

@@ -14,10 +14,10 @@ from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models import Mlp
 from dissensus.models.predictions import Predictions
 from dissensus.training import evaluate
-from dissensus.training.stacked.grouping import Line, lines_of, plan
-from dissensus.training.stacked.heads import Heads
+from dissensus.training.stacked.batched_heads import BatchedHeads
+from dissensus.training.stacked.grouping import Trajectory, stacks_of, trajectories_of
 from dissensus.training.stacked.members import Member, Trained, check
-from dissensus.training.stacked.shared_inputs import Deck, identity
+from dissensus.training.stacked.shared_inputs import SharedInputs, sharing_key
 from dissensus.training.stacked.side_by_side import Tick, side_by_side
 
 MEMORY_BUDGET = 2 * 2**30
@@ -39,144 +39,144 @@ def fit(
     memory_budget: int = MEMORY_BUDGET,
     progress: Progress = lambda done, of: None,  # noqa: ARG005
 ) -> list[Trained]:
-    """Train every member on its rows of the features x [N, D]; answers in the order of the members.
+    """Train every member on its rows of the features x [N, D]; results in the order of the members.
 
     Computed in the dtype of x, in as many processes as torch has threads, each with a stack of its own. `keep` names the
-    checkpoints whose weights are wanted: of a large grid perhaps none. With `share_prefixes`, members that differ in
+    checkpoints whose weights are kept: of a large grid perhaps none. With `share_prefixes`, members that differ in
     `epochs` alone (and hold the very same tensors and labels) are trained once, to the largest number: a shorter run is
-    the beginning of a longer one. `memory_budget` bounds the bytes in use at any moment beside x and the answer.
+    the beginning of a longer one. `memory_budget` bounds the bytes in use at any moment beside x and the results.
     """
     check(x, members, head, classes)
-    lines = lines_of(members, share_prefixes)
-    stacks, workers = plan(lines, x, head, classes, memory_budget)
-    done, of = 0, sum(line.epochs for line in lines)
+    trajectories = trajectories_of(members, share_prefixes)
+    stacks, workers = stacks_of(trajectories, x, head, classes, memory_budget)
+    done, in_all = 0, sum(trajectory.epochs for trajectory in trajectories)
 
     def tick(epochs: int) -> None:
         nonlocal done
         done += epochs
-        progress(done, of)
+        progress(done, in_all)
 
     tasks = [_Stack(x, stack, head, classes, keep).train for stack in stacks]
-    parts = side_by_side(tasks, workers, tick)
-    answer = {place: one for part in parts for place, one in part.items()}
-    return [answer[place] for place in range(len(members))]
+    by_index = {index: trained for results in side_by_side(tasks, workers, tick) for index, trained in results.items()}
+    return [by_index[index] for index in range(len(members))]
 
 
 class _Stack:
-    """Members that are trained together, epoch by epoch; those that end go into the answer and leave."""
+    """Heads that are trained together, epoch by epoch; those that end go into the results and leave."""
 
     def __init__(
         self,
         x: Tensor,
-        lines: list[Line],
+        trajectories: list[Trajectory],
         head: Mlp,
         classes: int,
         keep: Collection[Checkpoint],
     ) -> None:
-        self.x, self.lines, self.head, self.classes, self.keep = x, lines, head, classes, keep
-        self.answer: dict[int, Trained] = {}
+        self.x, self.trajectories, self.head, self.classes, self.keep = x, trajectories, head, classes, keep
+        self.results: dict[int, Trained] = {}
 
     @torch.no_grad()
     def train(self, tick: Tick) -> dict[int, Trained]:
-        """Until every member has ended; by their places."""
+        """Until every head has ended; by the indices of the members."""
         self._set_up()
         epoch = 0
-        while self.lines:
+        while self.trajectories:
             self._epoch(epoch)
             self._judge()
             epoch += 1
-            tick(len(self.lines) + sum(line.epochs - epoch for line in self.lines if line.stops))
+            tick(len(self.trajectories) + sum(one.epochs - epoch for one in self.trajectories if one.stops))
             self._release(epoch)
-        return self.answer
+        return self.results
 
     def _set_up(self) -> None:
-        keys = [identity(line.member) for line in self.lines]
-        members = {key: line.member for key, line in zip(keys, self.lines, strict=True)}
-        decks = {key: Deck(self.x, member, self.head, self.classes) for key, member in members.items()}
-        self.dealt_to = [decks[key] for key in keys]
-        self.names = list(self.dealt_to[0].initial)
-        parameters = [torch.stack([deck.initial[name] for deck in self.dealt_to]) for name in self.names]
-        self.heads = Heads(parameters, [line.member.optimiser for line in self.lines], self.dealt_to)
+        keys = [sharing_key(one.member) for one in self.trajectories]
+        members = {key: one.member for key, one in zip(keys, self.trajectories, strict=True)}
+        shared = {key: SharedInputs(self.x, member, self.head, self.classes) for key, member in members.items()}
+        self.inputs = [shared[key] for key in keys]
+        self.names = list(self.inputs[0].initial)
+        parameters = [torch.stack([inputs.initial[name] for inputs in self.inputs]) for name in self.names]
+        self.heads = BatchedHeads(parameters, [one.member.optimiser for one in self.trajectories], self.inputs)
         self.best = [p.clone() for p in parameters] if "best" in self.keep else []
 
     def _epoch(self, epoch: int) -> None:
-        batch = self.lines[0].member.batch
-        dealt = {deck: deck.deal(epoch) for deck in self.heads.decks}
-        target = self._targets(epoch, {deck: order for deck, (order, _) in dealt.items()})
-        logits = [torch.empty_like(part, memory_format=torch.contiguous_format) for part in torch.split(target, batch, 1)]
-        updates = self.heads.updates([line.rate for line in self.lines])
-        steps = zip(*(steps for _, steps in dealt.values()), strict=True)
-        for batches, wanted, said in zip(steps, torch.split(target, batch, 1), logits, strict=True):
-            self.heads.step(batches, wanted, said, updates)
-        losses = _cross_entropy(torch.cat(logits, 1), target)
-        for line, loss in zip(self.lines, losses.tolist(), strict=True):
-            line.curve["train_loss"].append(loss)
+        batch = self.trajectories[0].member.batch
+        batches = {inputs: inputs.batches(epoch) for inputs in self.heads.inputs}
+        targets = self._targets(epoch, {inputs: order for inputs, (order, _) in batches.items()})
+        parts = torch.split(targets, batch, 1)
+        logits = [torch.empty_like(part, memory_format=torch.contiguous_format) for part in parts]
+        updates = self.heads.updates([one.rate for one in self.trajectories])
+        steps = zip(*(steps for _, steps in batches.values()), strict=True)
+        for step, target, output in zip(steps, parts, logits, strict=True):
+            self.heads.step(step, target, output, updates)
+        losses = _cross_entropy(torch.cat(logits, 1), targets)
+        for trajectory, loss in zip(self.trajectories, losses.tolist(), strict=True):
+            trajectory.curve["train_loss"].append(loss)
 
-    def _targets(self, epoch: int, orders: dict[Deck, Tensor]) -> Tensor:
-        """What each member is shown of the items, in the order it meets them: [M, n, K]."""
+    def _targets(self, epoch: int, orders: dict[SharedInputs, Tensor]) -> Tensor:
+        """The labels of each member's items, in the order it meets them: [M, n, K]."""
         shown: dict[Labels, Tensor] = {}
-        for labels in {line.member.labels for line in self.lines}:  # many members of a grid share theirs
-            said = labels(epoch)
-            shown[labels] = (said if said.is_floating_point() else one_hot(said, self.classes)).to(self.x.dtype)
-        dealt = zip(self.lines, self.dealt_to, strict=True)
-        return torch.stack([shown[line.member.labels][orders[deck]] for line, deck in dealt])
+        for labels in {one.member.labels for one in self.trajectories}:  # many members of a grid share theirs
+            values = labels(epoch)
+            shown[labels] = (values if values.is_floating_point() else one_hot(values, self.classes)).to(self.x.dtype)
+        pairs = zip(self.trajectories, self.inputs, strict=True)
+        return torch.stack([shown[one.member.labels][orders[inputs]] for one, inputs in pairs])
 
     def _judge(self) -> None:
         """Validation and monitors; the best weights so far."""
         better = []
-        for deck, span in zip(self.heads.decks, self.heads.spans, strict=True):
-            logits = self.heads.logits(deck.validation, span)
-            targets = torch.stack([line.member.validation_target for line in self.lines[span]])
+        for inputs, span in zip(self.heads.inputs, self.heads.spans, strict=True):
+            logits = self.heads.logits(inputs.validation, span)
+            targets = torch.stack([one.member.validation_target for one in self.trajectories[span]])
             losses = _cross_entropy(logits, targets).tolist()
-            places = range(span.start, span.stop)
-            better += [place for place, loss in zip(places, losses, strict=True) if self.lines[place].note(loss)]
-            for place in places:
-                self._monitor(place, deck)
+            indices = range(span.start, span.stop)
+            better += [index for index, loss in zip(indices, losses, strict=True) if self.trajectories[index].add(loss)]
+            for index in indices:
+                self._monitor(index)
         rows = torch.tensor(better, dtype=torch.int64)
         for kept, parameter in zip(self.best, self.heads.parameters, strict=False):
             kept[rows] = parameter[rows]
 
-    def _monitor(self, place: int, deck: Deck) -> None:
-        line = self.lines[place]
-        for name, monitor in line.member.monitors.items():
-            (logits,) = self.heads.logits(deck.normalise(self.x[monitor.rows]), slice(place, place + 1))
-            curves = line.monitored.setdefault(name, {})
+    def _monitor(self, index: int) -> None:
+        trajectory, normalise = self.trajectories[index], self.inputs[index].normalise
+        for name, monitor in trajectory.member.monitors.items():
+            (logits,) = self.heads.logits(normalise(self.x[monitor.rows]), slice(index, index + 1))
+            curves = trajectory.monitored.setdefault(name, {})
             scores = evaluate.monitored(Predictions(logits).log_probs, monitor.target, monitor.people, monitor.labels)
             for score, value in scores.items():
                 curves.setdefault(score, []).append(value)
 
     def _release(self, epoch: int) -> None:
-        """Write down the members for which this was the last epoch, and go on without them."""
+        """Keep the results of those for which this was the last epoch, and go on without them."""
         staying = []
-        for place, line in enumerate(self.lines):
-            due = [end for end in line.ends if end == epoch or (line.stops and end > epoch)]
-            for position in (position for end in due for position in line.ends[end]):
-                self.answer[position] = self._trained(place)
-            if not line.stops and epoch < line.epochs:
-                staying.append(place)
-        if len(staying) == len(self.lines):
+        for index, trajectory in enumerate(self.trajectories):
+            due = [end for end in trajectory.ends if end == epoch or (trajectory.stops and end > epoch)]
+            for member in (member for end in due for member in trajectory.ends[end]):
+                self.results[member] = self._trained(index)
+            if not trajectory.stops and epoch < trajectory.epochs:
+                staying.append(index)
+        if len(staying) == len(self.trajectories):
             return
-        self.lines = [self.lines[place] for place in staying]
-        self.dealt_to = [self.dealt_to[place] for place in staying]
-        if self.lines:
-            self.heads.keep(staying, self.dealt_to)
+        self.trajectories = [self.trajectories[index] for index in staying]
+        self.inputs = [self.inputs[index] for index in staying]
+        if self.trajectories:
+            self.heads.keep(staying, self.inputs)
             self.best = [kept[torch.tensor(staying)] for kept in self.best]
 
-    def _trained(self, place: int) -> Trained:
-        line, deck = self.lines[place], self.dealt_to[place]
-        checkpoints = {"last": self.heads.parameters, "best": self.best if line.best_epoch is not None else []}
-        buffers = {f"normalise.{name}": value for name, value in deck.normalise.named_buffers()}
+    def _trained(self, index: int) -> Trained:
+        trajectory, normalise = self.trajectories[index], self.inputs[index].normalise
+        checkpoints = {"last": self.heads.parameters, "best": self.best if trajectory.best_epoch is not None else []}
+        buffers = {f"normalise.{name}": value for name, value in normalise.named_buffers()}
         weights: dict[str, dict[str, Tensor]] = {
             name: {
                 **{key: value.clone() for key, value in buffers.items()},
-                **{key: value[place].clone() for key, value in zip(self.names, checkpoints[name], strict=True)},
+                **{key: value[index].clone() for key, value in zip(self.names, checkpoints[name], strict=True)},
             }
             for name in self.keep
             if checkpoints[name]
         }
-        curve = {name: list(values) for name, values in line.curve.items()}
-        monitored = {name: {key: list(v) for key, v in curves.items()} for name, curves in line.monitored.items()}
-        return Trained(curve, line.best_epoch, weights, monitored)
+        curve = {name: list(values) for name, values in trajectory.curve.items()}
+        monitored = {name: {key: list(v) for key, v in curves.items()} for name, curves in trajectory.monitored.items()}
+        return Trained(curve, trajectory.best_epoch, weights, monitored)
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

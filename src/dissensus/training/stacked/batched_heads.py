@@ -3,7 +3,7 @@
 Written by hand and not by autograd: with the products of a batch shared and every buffer made once, forward and backward
 are some fifteen calls whatever the number of members. The gradient of the first weights, by far the largest, is never
 there as a whole: it is computed for a few heads, which are updated while it is in the cache, and then for the next. Tests
-hold it all to autograd through `train.fit`.
+hold it all to autograd through `loop.fit`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import gelu
 
 from dissensus.training.optimisers import Adam, AdamW, OptimiserRule, Sgd
-from dissensus.training.stacked.shared_inputs import Deck
+from dissensus.training.stacked.shared_inputs import SharedInputs
 
 EVALUATION_ROWS = 512  # at a time: bounds what evaluating a large set needs
 
@@ -31,49 +31,52 @@ STATES: dict[type, int] = {Adam: 2, AdamW: 2, Sgd: 1}
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """Heads that move in one call: `members` of one deck, one rule and one learning rate.
+    """Heads that move in one call: `members` that share their inputs, the rule and the learning rate.
 
-    `gradient` [m·H, D] is where `move` looks for that of their first weights.
+    `inputs` is the index of those inputs; `gradient` [m·H, D] is where `move` looks for that of their first weights.
     """
 
-    deck: int
+    inputs: int
     members: slice
     gradient: Tensor
     move: Callable[[], object]
 
 
-class Heads:
-    """M heads Linear–GELU–Dropout–…–Linear. `parameters`: [M, out, in] and [M, out] a layer; states alike.
+class BatchedHeads:
+    """M heads Linear–GELU–Dropout–…–Linear. `parameters`: [M, out, in] and [M, out] per layer; so are the states.
 
-    `dealt_to` names each head's deck: `decks` are the different ones, `spans` the heads of each, which stand together.
+    `inputs_of_heads` has the inputs of each head: `inputs` are the different ones, `spans` the heads of each, which stand
+    together.
     """
 
-    def __init__(self, parameters: list[Tensor], rules: Sequence[OptimiserRule], dealt_to: Sequence[Deck]) -> None:
+    def __init__(
+        self, parameters: list[Tensor], rules: Sequence[OptimiserRule], inputs_of_heads: Sequence[SharedInputs]
+    ) -> None:
         self.parameters, self.rules = parameters, list(rules)
         self.states = [[torch.zeros_like(p) for p in parameters] for _ in range(STATES[type(rules[0])])]
         self._steps, self._one = torch.zeros(()), torch.ones(())
-        self._arrange(dealt_to)
+        self._arrange(inputs_of_heads)
 
     def __len__(self) -> int:
         return len(self.parameters[0])
 
-    def keep(self, places: Sequence[int], dealt_to: Sequence[Deck]) -> None:
+    def keep(self, indices: Sequence[int], inputs_of_heads: Sequence[SharedInputs]) -> None:
         """Drop all heads but these."""
-        rows = torch.tensor(places)
+        rows = torch.tensor(indices)
         self.parameters = [p[rows] for p in self.parameters]
         self.states = [[s[rows] for s in state] for state in self.states]
-        self.rules = [self.rules[place] for place in places]
-        self._arrange(dealt_to)
+        self.rules = [self.rules[index] for index in indices]
+        self._arrange(inputs_of_heads)
 
-    def _arrange(self, dealt_to: Sequence[Deck]) -> None:
+    def _arrange(self, inputs_of_heads: Sequence[SharedInputs]) -> None:
         first, *rest = self.parameters
         self._together = max(1, UPDATE_BYTES // (first[0].numel() * first.itemsize))
         self._first_gradient = torch.empty_like(first[: self._together])
         self.gradients = [torch.empty_like(p) for p in rest]
-        self.decks = list(dict.fromkeys(dealt_to))
-        ends = list(accumulate(dealt_to.count(deck) for deck in self.decks))
+        self.inputs = list(dict.fromkeys(inputs_of_heads))
+        ends = list(accumulate(inputs_of_heads.count(inputs) for inputs in self.inputs))
         self.spans = [slice(*span) for span in pairwise([0, *ends])]
-        self._passes: dict[int, _Pass] = {}
+        self._passes: dict[int, _ForwardBackward] = {}
 
     def logits(self, x: Tensor, members: slice) -> Tensor:
         """[m, n, K] of these heads in eval mode, all for the same normalised inputs [n, D]."""
@@ -94,35 +97,39 @@ class Heads:
         logits: Tensor,
         updates: Sequence[Update],
     ) -> None:
-        """Move each head along the gradient of its mean cross-entropy to `target` [M, B, K]; write its `logits`, alike.
+        """Move each head along the gradient of its mean cross-entropy to `target` [M, B, K]; write its `logits`.
 
-        `batches` has, for each deck, inputs [B, D] and a dropout mask [B, H] for each hidden layer (or none).
+        `batches` has, for each of the shared inputs, a batch [B, D] and a dropout mask [B, H] per hidden layer (or none).
         """
         length = target.shape[1]
         if length not in self._passes:
-            self._passes[length] = _Pass(self, length)
+            self._passes[length] = _ForwardBackward(self, length)
         slopes = self._passes[length](batches, target, logits)
         self._steps.add_(self._one)  # a Python number would be made a tensor at every step
         for update in updates:
-            torch.mm(slopes[update.members], batches[update.deck][0], out=update.gradient)
+            torch.mm(slopes[update.members], batches[update.inputs][0], out=update.gradient)
             update.move()
 
     def updates(self, rates: Sequence[float]) -> list[Update]:
-        """What moves the heads along their gradients at these learning rates, a few alike ones at a time."""
-        decks = [deck for deck, span in enumerate(self.spans) for _ in range(span.start, span.stop)]
+        """What moves the heads along their gradients at these learning rates, a few of the same kind at a time."""
+        inputs_of = [index for index, span in enumerate(self.spans) for _ in range(span.start, span.stop)]
+
+        def kind(head: int) -> tuple[int, OptimiserRule, float]:
+            return inputs_of[head], self.rules[head], rates[head]
+
         updates = []
-        for (deck, rule, rate), run in groupby(range(len(self)), lambda at: (decks[at], self.rules[at], rates[at])):
-            places = list(run)
-            for start in range(places[0], places[-1] + 1, self._together):
-                members = slice(start, min(start + self._together, places[-1] + 1))
+        for (inputs, rule, rate), same in groupby(range(len(self)), kind):
+            heads = list(same)
+            for start in range(heads[0], heads[-1] + 1, self._together):
+                members = slice(start, min(start + self._together, heads[-1] + 1))
                 first = self._first_gradient[: members.stop - members.start]
                 parts = [[p[members] for p in part] for part in (self.parameters, self.gradients, *self.states)]
                 parts[1].insert(0, first)
-                updates.append(Update(deck, members, first.flatten(0, 1), self._move(rule, rate, parts)))
+                updates.append(Update(inputs, members, first.flatten(0, 1), self._move(rule, rate, parts)))
         return updates
 
     def _move(self, rule: OptimiserRule, rate: float, parts: list[list[Tensor]]) -> Callable[[], object]:
-        settings = rule.build([torch.zeros(1)]).defaults  # the constants of optim.py, and no others
+        settings = rule.build([torch.zeros(1)]).defaults  # the constants of optimisers.py, and no others
         options: dict[str, Any] = {"lr": rate, "weight_decay": settings["weight_decay"], "maximize": False}
         if isinstance(rule, Sgd):
             moved, gradients, momenta = parts
@@ -135,14 +142,14 @@ class Heads:
         return partial(kernel, *parts, [], [self._steps] * len(self.parameters), **options)
 
 
-class _Pass:
+class _ForwardBackward:
     """Forward and backward for batches of one length, with every buffer and view made once.
 
-    The first layer lies in memory as [B, M·H]: the heads of a deck are neighbours and take one product. Everything else
-    is seen as [M, B, H], the first layer through a view. What is elementwise runs in the order of memory.
+    The first layer lies in memory as [B, M·H]: heads with the same inputs are neighbours and take one product. Everything
+    else is seen as [M, B, H], the first layer through a view. What is elementwise runs in the order of memory.
     """
 
-    def __init__(self, heads: Heads, length: int) -> None:
+    def __init__(self, heads: BatchedHeads, length: int) -> None:
         weights, biases = heads.parameters[::2], heads.parameters[1::2]
         self._bias_gradient, *gradients = heads.gradients
         self._gradients = gradients[::2], gradients[1::2]
@@ -155,7 +162,7 @@ class _Pass:
         deep = [[w.new_empty(members, length, w.shape[1]) for w in weights[1:-1]] for _ in range(3)]
         self._stored = [flat, *zip(*deep, strict=True)]
         self._sums, self._hidden, self._slopes = (
-            [one.view(length, members, width).transpose(0, 1), *rest] for one, rest in zip(flat, deep, strict=True)
+            [first.view(length, members, width).transpose(0, 1), *rest] for first, rest in zip(flat, deep, strict=True)
         )
         self._backs = [w.new_empty(members, length, w.shape[2]) for w in weights[1:]]
         self._dropped = [
@@ -167,9 +174,9 @@ class _Pass:
             for span in heads.spans
             for weight, bias in [(weights[0][span], biases[0][span])]
         ]
-        self._turned_slopes = _Turned(flat[2], width)
+        self._turned_slopes = _TransposedSlopes(flat[2], width)
 
-    def __call__(self, batches: Sequence[tuple[Tensor, ...]], target: Tensor, logits: Tensor) -> _Turned:
+    def __call__(self, batches: Sequence[tuple[Tensor, ...]], target: Tensor, logits: Tensor) -> _TransposedSlopes:
         """Write `logits` and all gradients but that of the first weights: for that, the slopes of the first sums."""
         for (sums, bias, weight), (inputs, *_) in zip(self._first, batches, strict=True):
             torch.addmm(bias, inputs, weight, out=sums)
@@ -195,7 +202,7 @@ class _Pass:
         return self._turned_slopes
 
 
-class _Turned:
+class _TransposedSlopes:
     """The slopes [B, M·H] of some members, as [m·H, B]; views are made once."""
 
     def __init__(self, slopes: Tensor, width: int) -> None:
