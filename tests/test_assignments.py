@@ -17,12 +17,14 @@ from dissensus.engine.scheduler import ATTEMPTS, Scheduler
 from dissensus.engine.stacked_runs import stack_key
 from dissensus.engine.worker import compute
 from dissensus.labels.delivery import Sampled, Soft
+from dissensus.labels.targets import Teacher
 from dissensus.models import Mlp
 from dissensus.store import locks
 from dissensus.store.atomic_files import DiskFullError
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
-from dissensus.training.optimisers import Adam, Constant
+from dissensus.training.optimisers import Adam
+from dissensus.training.schedules import Constant
 from dissensus.training.recipe import Recipe
 from dissensus.training.splits import Holdout
 from test_interruptions import outcome
@@ -204,3 +206,15 @@ def test_a_stack_that_kills_its_workers_is_tried_again_and_then_each_alone(tmp_p
     for assignment in last[1:]:
         scheduler.note(Event("done", assignment.run_ids[0]))
     assert not scheduler.unfinished
+
+
+def test_students_of_one_teacher_are_stacked_once_it_is_finished(specs, tmp_path):
+    teacher, data = specs[0], datasets.load("digits", features="toy")
+    students = [replace(HEAD, target=Teacher((teacher.id,))).spec(data, seed) for seed in (1, 2)]
+    ledger, alone = Ledger(tmp_path / "together"), Ledger(tmp_path / "alone")
+    assert not LocalExecutor(1, ONE_THREAD).run([teacher, *students], ledger).failed
+    assert [ledger.read(spec.id).provenance.get("stacked") for spec in (teacher, *students)] == [None, 2, 2]
+    for spec in (teacher, students[0]):
+        compute(lives.alone(spec), alone, ONE_THREAD, lambda event: None)
+    stacked, plain = (store.predictions(students[0].id, "last")["logits"] for store in (ledger, alone))
+    assert np.allclose(stacked, plain, atol=1e-4)

@@ -8,7 +8,7 @@ from dataclasses import is_dataclass, replace
 import pytest
 
 from dissensus import datasets
-from dissensus.engine import measures
+from dissensus.engine.measures import Ensemble, Evaluation, measure_spec
 from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.ray import RayExecutor
@@ -80,7 +80,7 @@ def test_an_executor_is_a_value(executor):
 
 def test_a_plan_in_any_order_is_computed_and_each_run_is_reported(executor, ledger, tmp_path):
     members = [QUICK.spec(DATA, seed) for seed in range(3)]
-    ensemble = measures.ensemble(tuple(spec.id for spec in members))
+    ensemble = measure_spec(Ensemble(), tuple(spec.id for spec in members))
     specs, events = [ensemble, *members], []
     result = executor.run(specs, ledger, events.append)
     assert (dict(result.failed), result.blocked, result.disk_full) == ({}, (), "")
@@ -114,8 +114,8 @@ def test_a_run_that_needs_one_outside_the_plan_is_blocked(executor, ledger):
 def test_a_failing_run_blocks_those_that_need_it_and_no_other(lenient, ledger):
     good = QUICK.spec(DATA, 0)
     broken = Spec("select", {"name": "unheard of"}, {"of": (good.id,)})
-    waiting = measures.evaluation(broken.id)
-    other = measures.evaluation(good.id)
+    waiting = measure_spec(Evaluation(), (broken.id,))
+    other = measure_spec(Evaluation(), (good.id,))
     events = []
     result = lenient.run([waiting, broken, other, good], ledger, events.append)
     assert set(result.failed) == {broken.id}

@@ -35,7 +35,7 @@ def test_two_runs_of_different_seeds_meet_on_the_items_that_both_held_out(ledger
     one, other = finished(ledger), finished(ledger, seed=1)
     result = measured(Barrier(), ledger, one, other)
     scores, facts = result.scores, result.facts
-    both = [set(ledger.arrays(run, "predictions")["rows"].tolist()) for run in (one, other)]
+    both = [set(ledger.predictions(run, "last")["rows"].tolist()) for run in (one, other)]
     assert facts["items"]["evaluation"] == len(both[0] & both[1])
     assert len(facts["interpolated"]) == 21
     line = np.linspace(facts["interpolated"][0], facts["interpolated"][-1], 21)

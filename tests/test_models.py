@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from dissensus.probes.representation import grad_cam
+from dissensus.probes.grad_cam import grad_cam
 from safetensors.torch import load_file, save_file
 from torch import nn
 

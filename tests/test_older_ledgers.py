@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dissensus import datasets
-from dissensus.engine import measures
+from dissensus.engine.measures import Convergence, measure_spec
 from dissensus.engine.one_run import Execution, execute
 from dissensus.labels.delivery import Sampled
 from dissensus.models import Linear
@@ -55,7 +55,7 @@ def test_all_that_it_holds_can_be_read(older):
 def test_a_plan_of_today_finds_its_runs_there(older):
     spec = RECIPE.spec(DATA, 0)
     assert Recipe.of(older.read(spec.id).spec.settings) == RECIPE
-    assert set(older.ids()) == {spec.id, measures.convergence(spec.id).id}
+    assert set(older.ids()) == {spec.id, measure_spec(Convergence(), (spec.id,)).id}
 
 
 def test_a_run_that_it_left_interrupted_ends_as_if_nothing_had_happened(older, tmp_path):

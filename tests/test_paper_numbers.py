@@ -15,7 +15,7 @@ import pytest
 from scipy.special import stdtrit
 
 from dissensus.errors import InputError
-from dissensus.experiments.description import Printed
+from dissensus.experiments.description import PaperNumber
 from dissensus.metrics import METRICS
 from dissensus.probes.detectors import DETECTORS
 from dissensus.recipes import printed as numbers
@@ -27,15 +27,15 @@ KS = ("K = 5", "K = 10", "K = 25", "K = 50")
 DATA_SETS = ("ChaosNLI", "POPQUORN", "CIFAR-10H-Hard")
 
 
-def everything() -> Iterator[tuple[str, str, Printed]]:
+def everything() -> Iterator[tuple[str, str, PaperNumber]]:
     for paper in numbers.papers():
         for exhibit in numbers.exhibits(paper):
-            for one in numbers.printed(paper, exhibit):
+            for one in numbers.printed_numbers(paper, exhibit):
                 yield paper, exhibit, one
 
 
-def cell(paper: str, exhibit: str, row: str, column: str, part: str = "") -> Printed:
-    (one,) = (n for n in numbers.printed(paper, exhibit) if (n.panel, n.row, n.column) == (part, row, column))
+def cell(paper: str, exhibit: str, row: str, column: str, part: str = "") -> PaperNumber:
+    (one,) = (n for n in numbers.printed_numbers(paper, exhibit) if (n.part, n.row, n.column) == (part, row, column))
     return one
 
 
@@ -71,7 +71,7 @@ def test_every_table_is_full():
         ("002", "table3"): 3 * 6 + 1,
         ("002", "table4"): 3 * 5 + 2,
     }
-    assert {key: len(numbers.printed(*key)) for key in expected} == expected
+    assert {key: len(numbers.printed_numbers(*key)) for key in expected} == expected
 
 
 def test_every_column_is_a_metric_or_detector_of_ours_or_explained_in_the_head_of_its_file():
@@ -79,7 +79,7 @@ def test_every_column_is_a_metric_or_detector_of_ours_or_explained_in_the_head_o
         head = (files("dissensus.recipes") / f"paper{paper}/printed.toml").read_text(encoding="utf-8").split("\n\n", 1)[0]
         known = {*METRICS, *DETECTORS, *re.findall(r"\w+", head)}
         for exhibit in set(numbers.exhibits(paper)) - {"text"}:
-            for column in {one.column for one in numbers.printed(paper, exhibit)}:
+            for column in {one.column for one in numbers.printed_numbers(paper, exhibit)}:
                 about = re.sub("^(p_wilcoxon|p_t|relative_improvement)_|_(full|high|min|max)$", "", column)
                 assert known & {column, about, about.removeprefix("auroc_")}, column
 
@@ -88,7 +88,7 @@ def test_every_source_names_its_paper_and_no_number_is_there_twice():
     seen = set()
     for paper, exhibit, one in everything():
         assert one.source.startswith(f"{paper}, ")
-        key = (paper, exhibit, one.panel, one.row, one.column)
+        key = (paper, exhibit, one.part, one.row, one.column)
         assert key not in seen
         seen.add(key)
 
@@ -105,8 +105,8 @@ def test_a_note_is_shown_behind_the_source_and_a_number_may_have_seeds_and_a_sou
     """
     assert numbers.parse(text, "004.toml") == {
         "table1": (
-            Printed("", "Soft", "kl", 1.0, 0.25, 5, "004, Table 1"),
-            Printed("few", "Soft", "kl", 2.5, None, 3, "004, §1 (about)"),
+            PaperNumber("", "Soft", "kl", 1.0, 0.25, 5, "004, Table 1"),
+            PaperNumber("few", "Soft", "kl", 2.5, None, 3, "004, §1 (about)"),
         )
     }
 
@@ -154,7 +154,7 @@ def test_a_wrong_file_is_refused(text, what):
 
 def test_a_paper_or_an_exhibit_that_is_not_there_is_an_error_that_names_those_that_are():
     with pytest.raises(InputError, match="there is no exhibit 'table10'") as error:
-        numbers.printed("003", "table10")
+        numbers.printed_numbers("003", "table10")
     assert "table9" in str(error.value)
     with pytest.raises(InputError, match="there is no paper '999'"):
         numbers.exhibits("999")
@@ -202,7 +202,7 @@ def test_the_paired_p_values_of_003_are_ones_that_an_exact_wilcoxon_test_of_so_m
     """With n pairs and no ties, p is a multiple of 2⁻ⁿ; two-sided, an even one."""
     two_sided = {"table1": False, "table2": True, "table3": True, "table8": False}
     for exhibit, even in two_sided.items():
-        tested = [one for one in numbers.printed("003", exhibit) if one.column.startswith("p_wilcoxon")]
+        tested = [one for one in numbers.printed_numbers("003", exhibit) if one.column.startswith("p_wilcoxon")]
         assert tested
         multiples = []
         for one in tested:
@@ -283,9 +283,9 @@ def test_hard_delivery_is_flatter_than_soft_in_every_cell_of_the_hessian_tables(
 
 def test_a_trace_is_above_the_largest_eigenvalue():
     """True of these printed means; a Hessian with large negative eigenvalues could break it."""
-    for one in numbers.printed("003", "table4"):
+    for one in numbers.printed_numbers("003", "table4"):
         if one.column.startswith("trace"):
-            assert one.mean > value("003", "table4", one.row, one.column.replace("trace", "lambda_max"), one.panel)
+            assert one.mean > value("003", "table4", one.row, one.column.replace("trace", "lambda_max"), one.part)
 
 
 def test_hard_delivery_wins_five_detectors_of_six_on_svhn_and_the_control_is_highest_there():
@@ -364,11 +364,11 @@ def test_002_finds_soft_closer_to_the_votes_on_all_data_sets_and_more_accurate_o
 
 def test_the_selected_configurations_of_002_are_on_its_grid():
     grid: dict[str, set[float]] = {}
-    for one in numbers.printed("002", "text"):
-        if one.panel == "Grid":
+    for one in numbers.printed_numbers("002", "text"):
+        if one.part == "Grid":
             grid.setdefault(one.column, set()).add(one.mean)
     assert math.prod(len(tried) for tried in grid.values()) == 108
-    assert all(one.mean in grid[one.column] for one in numbers.printed("002", "table2"))
+    assert all(one.mean in grid[one.column] for one in numbers.printed_numbers("002", "table2"))
 
 
 @pytest.mark.parametrize(
@@ -376,4 +376,4 @@ def test_the_selected_configurations_of_002_are_on_its_grid():
     [(0.857, 0.0107, "0.8570 ± 0.0107"), (240.0, 10.0, "240 ± 10"), (-3.0, 0.2, "−3.0 ± 0.2"), (0.5, None, "0.5")],
 )
 def test_a_mean_is_shown_with_the_decimals_of_its_sd(mean: float, sd: float | None, shown: str) -> None:
-    assert paper_value(Printed("", "Soft", "kl", mean, sd, 5, "004, Table 1")) == shown
+    assert paper_value(PaperNumber("", "Soft", "kl", mean, sd, 5, "004, Table 1")) == shown

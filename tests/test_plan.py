@@ -8,7 +8,7 @@ from dissensus import datasets
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures import Ensemble, Evaluation, Lowest, VoteStatistics, measure_spec
 from dissensus.experiments.description import Claim, Experiment, ValueTable
-from dissensus.experiments.plan import Measurement, Training, Tuned, measured, make_plan, score_table, seeded, size
+from dissensus.experiments.plan import Measurement, Training, Tuned, make_plan, measured, score_table, seeded, size
 from dissensus.experiments.values import Measured
 from dissensus.models import Mlp
 from dissensus.recipes import RECIPES

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from dissensus.report.drawing import Path, lines
 
+from dissensus.report.charts import Axis, Line, Path, plot
 from dissensus.report.svg import Style
 
 
 def drawn(path: Path) -> str:
-    return str(lines("h", {"a": (Style(0), path)}, ("x", "y")).drawing)
+    return str(plot("h", [Line("a", Style(0), path)], x=Axis("x"), y=Axis("y")).drawing)
 
 
 def along_the_bottom(path: Path) -> list[str]:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from dissensus import __version__, datasets
 from dissensus.cli import cli
-from dissensus.engine import measures
+from dissensus.engine.measures import Evaluation, measure_spec
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.rescore import Rescored, rescore
 from dissensus.metrics import METRICS, Metric
@@ -97,7 +97,7 @@ def test_what_was_rescored_before_is_remembered(ledger, run):
 
 def test_runs_without_predictions_are_left_alone(ledger, run):
     slim = execute(replace(RECIPE, keep="curve", best=None).spec(DATA, 0), ledger, ONE_THREAD)
-    measured = execute(measures.evaluation(run.id), ledger, ONE_THREAD)
+    measured = execute(measure_spec(Evaluation(), (run.id,)), ledger, ONE_THREAD)
     for other in (slim, measured):
         before = ledger.files(other.id)
         assert rescore(ledger, other.id) is None
@@ -142,7 +142,7 @@ def test_who_reads_while_a_record_is_written_again_gets_the_new_one(ledger, run,
 
 
 def test_the_command_says_what_it_did_and_a_dry_run_does_nothing(ledger, run):
-    execute(measures.evaluation(run.id), ledger, ONE_THREAD)
+    execute(measure_spec(Evaluation(), (run.id,)), ledger, ONE_THREAD)
     before = ledger.files(run.id)
     rescoring = ["runs", "rescore", str(ledger.folder)]
     left = "left alone, no training run or without stored predictions: 1 run"

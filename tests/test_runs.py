@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dissensus import datasets
 from dissensus.errors import InputError
-from dissensus.experiments.description import Experiment, Manifest, Panel, Printed, in_order, plan
+from dissensus.experiments.plan import in_order, score_table
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.mixing import Cutmix, Mixup
 from dissensus.labels.targets import TARGETS, Majority, Shuffled, Smoothed, Teacher
@@ -133,29 +133,9 @@ def test_what_watches_a_validation_loss_needs_a_validation_part():
     Recipe(model=Smallcnn(), best=Best(on="evaluation"))
 
 
-def experiment(**changes):
-    soft = Recipe(model=Smallcnn(), epochs=1)
-    rows = {"Soft": soft, "Majority": replace(soft, target=Majority())}
-    panels = (
-        Panel("all", rows, "Soft"),
-        Panel("again", {"Soft": soft, "Sampled": replace(soft, delivery=Sampled())}, "Soft"),
-    )
-    printed = (Printed("all", "Soft", "soft_nll", 0.5, 0.1, 10, "Table 2"),)
-    return replace(Experiment("x", "X", "Why?", panels, (0, 1, 2), "smoke", printed=printed), **changes)
-
-
-def test_a_plan_holds_every_spec_once_and_its_manifest_finds_every_cell():
-    planned = plan(experiment(), datasets.load, "dissensus run x")
-    assert len(planned.specs) == 9  # the two Soft rows are the same runs
-    ids = {spec.id for spec in planned.specs}
-    cells = {run for table in planned.manifest.tables for row in table.rows for run in row.runs.values()}
-    assert cells == ids
-    assert Manifest.from_json(json.loads(json.dumps(planned.manifest.to_json()))) == planned.manifest
-
-
 def test_a_baseline_that_is_no_row_is_refused():
     with pytest.raises(InputError, match="not a row"):
-        plan(experiment(panels=(replace(experiment().panels[0], baseline="Best"),)), datasets.load, "")
+        score_table({"Soft": Recipe(model=Smallcnn())}, (0,), key="k", title="t", baseline="Best")
 
 
 def test_specs_are_ordered_after_what_they_need_and_circles_are_refused():
