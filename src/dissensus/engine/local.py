@@ -69,7 +69,7 @@ def run_together(
     tell: Listen = listen if group.leads else lambda event: None  # noqa: ARG005
     agenda = Agenda(specs, ledger, tell)
     for spec in specs:
-        if group.told(spec.id in ledger):
+        if group.from_leader(spec.id in ledger):
             continue
         tell(Event("started", spec.id))
         execute(spec, ledger, execution, lambda *at, run=spec.id: tell(Event("epoch", run, *at)), group=group)

@@ -71,7 +71,7 @@ def execute(
     Training goes on from the run's checkpoint where there is one. Asked to `stop`, it saves itself after the step and
     raises InterruptedRunError. The processes of a group call this together with the same spec and ledger.
     """
-    if group.told(spec.id in ledger):
+    if group.from_leader(spec.id in ledger):
         return ledger.read(spec.id)
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
@@ -90,7 +90,7 @@ def execute(
     run = Run(spec, outcome.scores, outcome.curve, outcome.facts, provenance)
     if group.leads:
         ledger.publish(run, outcome.arrays, outcome.weights)
-    group.told(None)  # nobody goes on before the run is published
+    group.from_leader(None)  # nobody goes on before the run is published
     return run
 
 
