@@ -24,8 +24,8 @@ from dissensus.store.atomic_files import DiskFullError
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 from dissensus.training.optimisers import Adam
-from dissensus.training.schedules import Constant
 from dissensus.training.recipe import Recipe
+from dissensus.training.schedules import Constant
 from dissensus.training.splits import Holdout
 from test_interruptions import outcome
 

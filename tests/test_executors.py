@@ -8,8 +8,8 @@ from dataclasses import is_dataclass, replace
 import pytest
 
 from dissensus import datasets
-from dissensus.engine.measures import Ensemble, Evaluation, measure_spec
 from dissensus.engine.local import LocalExecutor
+from dissensus.engine.measures import Ensemble, Evaluation, measure_spec
 from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.ray import RayExecutor
 from dissensus.engine.torchrun import TorchrunExecutor

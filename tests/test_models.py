@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from dissensus.probes.grad_cam import grad_cam
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -25,6 +24,7 @@ from dissensus.models import (
     new_model,
 )
 from dissensus.models.flops import architecture_flops, forward_flops
+from dissensus.probes.grad_cam import grad_cam
 from dissensus.store import encoding
 
 SHAPE = (3, 8, 8)

@@ -55,7 +55,9 @@ def test_measures_come_after_what_they_need_and_bring_it_along():
     runs = seeded(BASE, (0, 1))
     both = Measurement(Ensemble(), tuple(runs.values()))
     cells = {"one": {"": measured(Evaluation(), runs)}}
-    planned = make_plan(experiment(table(cells), claims=(Claim("c", "above", {"both": {"": both}}, (V,)),)), digest_of, "c")
+    planned = make_plan(
+        experiment(table(cells), claims=(Claim("c", "above", {"both": {"": both}}, (V,)),)), digest_of, "c"
+    )
     assert [spec.kind for spec in planned.specs] == ["train", "train", "measure", "measure", "relate"]
     ids = tuple(spec.id for spec in planned.specs)
     assert planned.experiment.exhibits[0].cells == {"one": {"": {"0": ids[2], "1": ids[3]}}}

@@ -85,7 +85,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         gold: ArrayLike | None = None,
         *,
         classes: Sequence[str] | None = None,
-        progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
+        progress: Progress = lambda done, total, loss: None,  # noqa: ARG005
     ) -> Self:
         """Train on features [N, D] and the votes on the same N items, in the same order.
 
@@ -102,7 +102,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         *,
         classes: Sequence[str] | None = None,
         held_out: float = 0.2,
-        progress: Progress = lambda done, of, loss: None,  # noqa: ARG005
+        progress: Progress = lambda done, total, loss: None,  # noqa: ARG005
     ) -> dict[str, Any]:
         """Like `fit`, and measured: the scores of a model that never saw a share `held_out` of the items, on those items.
 
@@ -114,13 +114,13 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         data = as_data(X, votes, gold, classes)
         assert data.x is not None
         train, held = Holdout(held_out).split(data.labels, self.random_state)
-        self._fit(data.subset(train), lambda done, of, loss: progress(done, 2 * of, loss))
+        self._fit(data.subset(train), lambda done, total, loss: progress(done, 2 * total, loss))
         predictions = self.predictions(data.x[held].numpy())
         scores, _ = judge(predictions, data, held, self.random_state)
         temperature = 1.0
         if "tempered_votes" in scores and scores["tempered_votes"]["soft_nll"] < scores["raw"]["soft_nll"]:
             temperature = fit_temperature(predictions.logits, data.people[held]).value
-        self._fit(data, lambda done, of, loss: progress(of + done, 2 * of, loss))
+        self._fit(data, lambda done, total, loss: progress(total + done, 2 * total, loss))
         self.temperature_ = temperature
         return {**scores, "items": {"train": len(train), "held_out": len(held)}}
 

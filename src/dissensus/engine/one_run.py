@@ -65,7 +65,7 @@ def execute(
     Training goes on from the run's checkpoint where there is one. When a stop is requested, it saves itself after the
     step and raises InterruptedRunError. The processes of a group call this together with the same spec and ledger.
     """
-    if group.told(spec.id in ledger):
+    if group.from_leader(spec.id in ledger):
         return ledger.read(spec.id)
     if execution.threads is not None:
         torch.set_num_threads(execution.threads)
@@ -84,7 +84,7 @@ def execute(
     run = result.as_run(spec, time.perf_counter() - started)
     if group.leads:
         ledger.publish(run, result.arrays, result.weights)
-    group.told(None)  # no process goes on before the run is published
+    group.from_leader(None)  # no process goes on before the run is published
     return run
 
 

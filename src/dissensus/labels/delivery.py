@@ -1,7 +1,7 @@
 """How does a target reach the optimiser? The second of the three choices.
 
 A delivery is a pure function of (target, seed, epoch): nothing is carried from one epoch to the next, so a resumed run,
-a run on eight ranks and a run with other workers all see the same labels. Every epoch has exactly one label an item.
+a run on eight ranks and a run with other workers all see the same labels. Every epoch has exactly one label per item.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Soft:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One label an item, drawn afresh from its distribution every `every` epochs (003's SLS)."""
+    """One label per item, drawn afresh from its distribution every `every` epochs: stochastic label sampling."""
 
     every: int = 1
 
@@ -65,9 +65,9 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Multipass:
-    """The item's own votes, shuffled once, one an epoch: vote `epoch mod m_i` (003).
+    """The item's own votes, shuffled once, one per epoch: vote `epoch mod m` of m.
 
-    `seed_offset=1000` is 003's deterministic control: the same procedure, another fixed order.
+    `seed_offset=1000` is the deterministic control of "Same Target, Different Basins" (2026): another fixed order.
     """
 
     seed_offset: int = 0
@@ -102,14 +102,14 @@ def invert_cdf(cdf: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.i
 def shuffled_votes(counts: NDArray[Any], rows: NDArray[Any], seed: int) -> NDArray[np.int64]:
     """Each item's votes as a list, in an order of its own, items one after another.
 
-    The order is keyed by (row, place of the vote in the item), so that other items do not matter.
+    The order is keyed by (row, position of the vote in the item), so that other items do not matter.
     """
     n, k = counts.shape
     cells = np.repeat(np.arange(n * k), counts.ravel())
     item, label = cells // k, cells % k
     votes = counts.sum(1)
-    place = np.arange(len(cells)) - np.repeat(np.cumsum(votes) - votes, votes)
-    width = np.int64(2**32)  # rows and places are far below it, so (row, place) is one number
-    keys = random.uniform(seed, "deliver", "multipass", rows=rows[item].astype(np.int64) * width + place)
+    position = np.arange(len(cells)) - np.repeat(np.cumsum(votes) - votes, votes)
+    width = np.int64(2**32)  # rows and positions are far below it, so (row, position) is one number
+    keys = random.uniform(seed, "deliver", "multipass", rows=rows[item].astype(np.int64) * width + position)
     shuffled: NDArray[np.int64] = label[np.lexsort((keys, item))]
     return shuffled

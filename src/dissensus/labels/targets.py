@@ -55,7 +55,7 @@ class TargetRule(Protocol):
 
 @dataclass(frozen=True)
 class Empirical(TargetRule):
-    """The share of each class among the votes (or the probabilities that were read in their place)."""
+    """The share of each class among the votes (or the probabilities that were read instead)."""
 
     @override
     def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
@@ -120,7 +120,7 @@ class Dirichlet(TargetRule):
     def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
         if data.counts is None:
             raise InputError(
-                "shrinkage needs to know how many votes an item has, and these data have only probabilities",
+                "shrinkage needs the number of votes per item, and these data have only probabilities",
                 where=data.name,
                 hint="Read the votes themselves, or use the target `empirical`",
                 state="",

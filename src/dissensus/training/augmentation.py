@@ -30,7 +30,7 @@ class NoAugment:
 
 @dataclass(frozen=True)
 class CropFlip:
-    """Each image mirrored with probability 1/2, then cut at random from itself inside `padding` more pixels a side.
+    """Each image mirrored with probability 1/2, then cut at random from itself, padded by `padding` pixels on each side.
 
     Those are zeros, or with `reflect` the image itself mirrored at its edge. uint8 or float, [B, C, H, W]. Every row of
     the result is a run of W neighbours in the padded batch, so the whole is one `index_select` over all such runs (a
@@ -68,7 +68,7 @@ class CropFlip:
 
 @dataclass(frozen=True)
 class Cutout:
-    """A square of `size` pixels a side, anywhere in each image, set to the image's mean colour (DeVries & Taylor, 2017).
+    """A square of `size` × `size` pixels in each image, set to the image's mean colour (DeVries & Taylor, 2017).
 
     It is centred on a pixel drawn at random, so it may reach beyond the edge. The paper fills with the mean of the data.
     """
@@ -116,7 +116,7 @@ def images_only(x: Tensor) -> None:
 
 
 def _reflected(side: int, padding: int) -> Tensor:
-    """Which pixel stands at each place of a padded row; the edge itself is not repeated: 2 1 | 0 1 2 3 | 2 1."""
+    """Which pixel each position of a padded row shows; the edge itself is not repeated: 2 1 | 0 1 2 3 | 2 1."""
     if padding >= side:
         raise InputError(
             f"{side} pixels cannot be reflected {padding} beyond their edge",
@@ -124,5 +124,5 @@ def _reflected(side: int, padding: int) -> Tensor:
             hint=f"Pad by {side - 1} at most, or with zeros",
             state="",
         )
-    place = torch.arange(-padding, side + padding).abs()
-    return torch.where(place < side, place, 2 * (side - 1) - place)
+    position = torch.arange(-padding, side + padding).abs()
+    return torch.where(position < side, position, 2 * (side - 1) - position)

@@ -1,4 +1,4 @@
-"""Stronger augmentation: one distortion an image, of a kind and a strength drawn at random.
+"""Stronger augmentation: one distortion per image, of a kind and a strength drawn at random.
 
 After TrivialAugment (Müller & Hutter, ICCV 2021), with the ranges of its ordinary space. Left out are equalise and
 sharpness, which cost more than the rest together, and shifts, which a random crop makes. What an affine map brings in
@@ -62,7 +62,7 @@ def _rotated(x: Tensor, strength: Tensor) -> Tensor:
 def _mapped(
     x: Tensor, diagonal: Tensor | float = 1.0, across: Tensor | float = 0.0, down: Tensor | float = 0.0
 ) -> Tensor:
-    """Every image through the matrix [[diagonal, across], [down, diagonal]] about its middle; a value an image each."""
+    """Every image through the matrix [[diagonal, across], [down, diagonal]] about its middle; one value per image."""
     zero = x.new_zeros(len(x))
     parts = [value.flatten() if isinstance(value, Tensor) else zero + value for value in (diagonal, across, down)]
     matrix = torch.stack([parts[0], parts[1], zero, parts[2], parts[0], zero], 1).view(-1, 2, 3)

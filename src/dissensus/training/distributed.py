@@ -46,6 +46,8 @@ class Group:
 
         A process whose part is empty computes the first item with weight 0: all must take part in every step.
         """
+        if self.world == 1:
+            return inputs, target, 1.0
         mine = inputs[self.rank :: self.world], target[self.rank :: self.world]
         if len(mine[0]) == 0:
             return inputs[:1], target[:1], 0.0
@@ -76,8 +78,8 @@ class Group:
         dist.all_gather_object(parts, mine)
         return parts
 
-    def told(self, value: object) -> object:
-        """What the first process says."""
+    def from_leader(self, value: object) -> object:
+        """The first process's value, for all."""
         return self.gathered(value)[0]
 
 

@@ -100,28 +100,22 @@ def fit(
     """
     state = state or State()
     loss: Loss = torch.compile(model.loss) if compiled else model.loss
-    loss_of = group.joined(model, loss)
     optimiser = settings.optimiser.build(model.parameters())
     if state.optimiser is not None:
         optimiser.load_state_dict(state.optimiser)
     if state.average is not None:
         state.average = {name: value.to(x.device) for name, value in state.average.items()}
+    training = _Training(model, group.joined(model, loss), optimiser, x, settings, classes, seed, group, state)
 
-    def snapshot() -> State:
-        total = None if state.total is None else state.total.cpu().clone()
-        moments, average = copy.deepcopy(optimiser.state_dict()), copy.deepcopy(state.average)
-        return replace(state, total=total, watched=list(state.watched), optimiser=moments, average=average)
-
-    while state.epoch < settings.epochs and not _stopped(settings, state):
-        data = x, labels(state.epoch).to(x.device)
-        mean = _epoch(model, loss_of, optimiser, data, settings, state, classes, seed, lambda: pause(snapshot), group)
+    while state.epoch < settings.epochs and not (settings.stopping and settings.stopping.stops(state.watched)):
+        mean = training.epoch(labels(state.epoch).to(x.device), pause)
         with installed(state.average, model):
             group.agree(model)
             watched = observe(state.epoch, mean)
         if watched is not None:
             state.watched.append(watched)
         state.epoch, state.step, state.total = state.epoch + 1, 0, None
-        pause(snapshot)
+        pause(training.snapshot)
     state.optimiser = optimiser.state_dict()
     if state.average is not None:
         install(state.average, model)
@@ -129,59 +123,77 @@ def fit(
     return state
 
 
-def _epoch(
-    model: Model,
-    loss_of: Loss,
-    optimiser: Optimizer,
-    data: tuple[Tensor, Tensor],
-    settings: Settings,
-    state: State,
-    classes: int,
-    seed: int,
-    after_each: Callable[[], None],
-    group: Group,
-) -> float:
-    """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
-    model.train()
-    if state.step == 0:
-        model.start_epoch()
-    x, labels = data
-    epoch, device = state.epoch, x.device
-    order = torch.randperm(len(x), generator=random.generator(seed, "order", epoch)).to(device)
-    batches = torch.split(order, settings.batch)
-    augments, mixes = settings.augment != NoAugment(), settings.mixing != Unmixed()
-    cast: AbstractContextManager[object] = nullcontext()
-    if settings.precision != "float32":
-        cast = torch.autocast(device.type, PRECISIONS[settings.precision])
-    total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
-    with _dropout_streams(model, seed, epoch, group.rank) as start_step:
-        for step in range(state.step, len(batches)):
-            factor = settings.schedule.factor(epoch + step / len(batches), settings.epochs, state.watched)
-            for parameters in optimiser.param_groups:
-                parameters["lr"] = settings.optimiser.lr * factor
-            rows = batches[step]
-            inputs, target = x[rows], labels[rows]
-            if augments:  # while they are bytes: a quarter of the memory to move
-                inputs = settings.augment(inputs, random.generator(seed, "augment", epoch, step))
-            inputs = to_float(inputs)
-            if mixes:
-                draw = random.numpy_generator(seed, "mix", epoch, step)
-                inputs, target = settings.mixing(inputs, target, classes, draw)
-            inputs, target, weight = group.share(inputs, target) if group.world > 1 else (inputs, target, 1.0)
-            start_step(step)
-            with cast:
-                loss = loss_of(inputs, target)
-            optimiser.zero_grad(set_to_none=True)
-            (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            model.after_step(inputs, target)
-            if settings.averaging is not None:
-                rate = settings.averaging.rate(epoch * len(batches) + step + 1, len(batches))
-                state.average = moved(state.average, model, rate)
-            total += loss.detach() * (len(rows) * weight / group.world)
-            state.step, state.total = step + 1, total
-            after_each()
-    return float(group.total(total.clone())) / len(x)
+@dataclass
+class _Training:
+    """All that a step needs; only `state` and what the model and the optimiser hold change from step to step."""
+
+    model: Model
+    loss: Loss
+    optimiser: Optimizer
+    x: Tensor
+    settings: Settings
+    classes: int
+    seed: int
+    group: Group
+    state: State
+
+    def snapshot(self) -> State:
+        """A copy of the state."""
+        state = self.state
+        total = None if state.total is None else state.total.cpu().clone()
+        moments, average = copy.deepcopy(self.optimiser.state_dict()), copy.deepcopy(state.average)
+        return replace(state, total=total, watched=list(state.watched), optimiser=moments, average=average)
+
+    def epoch(self, labels: Tensor, pause: Pause) -> float:
+        """One pass over the items, or the rest of one; the mean loss, read from the device once, at the end."""
+        model, state, device = self.model, self.state, self.x.device
+        model.train()
+        if state.step == 0:
+            model.start_epoch()
+        order = torch.randperm(len(self.x), generator=random.generator(self.seed, "order", state.epoch)).to(device)
+        batches = torch.split(order, self.settings.batch)
+        cast: AbstractContextManager[object] = nullcontext()
+        if self.settings.precision != "float32":
+            cast = torch.autocast(device.type, PRECISIONS[self.settings.precision])
+        total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
+        with _dropout_streams(model, self.seed, state.epoch, self.group.rank) as start_step:
+            for step in range(state.step, len(batches)):
+                inputs, target = self._batch(labels, batches[step], step)
+                inputs, target, weight = self.group.share(inputs, target)
+                start_step(step)
+                with cast:
+                    loss = self.loss(inputs, target)
+                self._move(loss if weight == 1.0 else loss * weight, step, len(batches))
+                model.after_step(inputs, target)
+                if self.settings.averaging is not None:
+                    rate = self.settings.averaging.rate(state.epoch * len(batches) + step + 1, len(batches))
+                    state.average = moved(state.average, model, rate)
+                total += loss.detach() * (len(batches[step]) * weight / self.group.world)
+                state.step, state.total = step + 1, total
+                pause(self.snapshot)
+        return float(self.group.total(total.clone())) / len(self.x)
+
+    def _batch(self, labels: Tensor, rows: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """These rows' inputs, augmented and mixed, and their labels: a pure function of the seed, epoch and step."""
+        settings, epoch = self.settings, self.state.epoch
+        inputs, target = self.x[rows], labels[rows]
+        if settings.augment != NoAugment():  # while they are bytes: a quarter of the memory to move
+            inputs = settings.augment(inputs, random.generator(self.seed, "augment", epoch, step))
+        inputs = to_float(inputs)
+        if settings.mixing != Unmixed():
+            draw = random.numpy_generator(self.seed, "mix", epoch, step)
+            inputs, target = settings.mixing(inputs, target, self.classes, draw)
+        return inputs, target
+
+    def _move(self, loss: Tensor, step: int, steps: int) -> None:
+        """One step of the optimiser along the loss, at the learning rate of the schedule."""
+        settings, state = self.settings, self.state
+        factor = settings.schedule.factor(state.epoch + step / steps, settings.epochs, state.watched)
+        for parameters in self.optimiser.param_groups:
+            parameters["lr"] = settings.optimiser.lr * factor
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
 
 
 @contextmanager
@@ -196,7 +208,3 @@ def _dropout_streams(model: nn.Module, seed: int, epoch: int, rank: int) -> Iter
     with random.seeded(seed, "dropout", epoch):  # puts the global generator back afterwards
         own = (rank,) if rank else ()
         yield lambda step: torch.manual_seed(random.key(seed, "dropout", epoch, step, *own))
-
-
-def _stopped(settings: Settings, state: State) -> bool:
-    return settings.stopping is not None and settings.stopping.stops(state.watched)

@@ -34,7 +34,7 @@ class Digested(Protocol):
 
 @dataclass(frozen=True)
 class Resampled:
-    """Only `votes` votes an item reach the training target; judging always uses all. The seed is the run's."""
+    """Only `votes` votes per item reach the training target; judging always uses all. The seed is the run's."""
 
     votes: int
     replace: bool = True
@@ -44,8 +44,8 @@ class Resampled:
 class Best:
     """Keep, beside the last epoch, the one with the lowest loss on `on`.
 
-    `validation` is the run's own target on a part of the training items; `evaluation` is soft NLL to the full votes on
-    the evaluation split, which is what 003 prints, and selection on the test items: never a primary number.
+    `validation` is the run's own target on a part of the training items. `evaluation` is soft NLL to the full votes on
+    the evaluation split, which some papers print; it selects on the test items, so it is never a primary number.
     """
 
     on: str = "validation"
@@ -64,7 +64,7 @@ class Recipe:
     """Everything that decides a training run but its seed.
 
     `monitored` adds loss, accuracy and KL on the training, validation and evaluation items to the curve of every epoch.
-    `keep` is all, or curve: of the many runs of a grid only the curve is wanted, and no scores, predictions or weights.
+    `keep` is all, or curve: of the many runs of a grid only the curve is kept, and no scores, predictions or weights.
     """
 
     model: Architecture

@@ -25,8 +25,7 @@ class Split(NamedTuple):
 class Holdout:
     """A share of every stratum is held out, at least one item where a stratum has two or more, redrawn with each seed.
 
-    On CIFAR-10H, stratified by the CIFAR label, 0.2 is 003's 200 images a class. With `fixed`, the seed of the draw is
-    this one for every run: 002's one test part.
+    With `fixed`, the seed of the draw is this one for every run: all are judged on the same items.
     """
 
     fraction: float = 0.2
@@ -46,8 +45,8 @@ class Holdout:
         labels, seed = strata.numpy(), seed if self.fixed is None else self.fixed
         shuffled = np.lexsort((random.uniform(seed, "split", purpose, rows=np.arange(len(labels))), labels))
         counts = np.bincount(labels)
-        wanted = np.rint(counts * self.fraction).astype(np.int64)
-        held = np.where(counts >= 2, np.clip(wanted, 1, counts - 1), 0)
+        rounded = np.rint(counts * self.fraction).astype(np.int64)
+        held = np.where(counts >= 2, np.clip(rounded, 1, counts - 1), 0)
         rank = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
         is_held = np.zeros(len(labels), dtype=bool)
         is_held[shuffled] = rank < np.repeat(held, counts)
@@ -55,7 +54,7 @@ class Holdout:
             raise InputError(
                 f"{len(labels)} items are too few to hold any out",
                 where="split",
-                hint="Give at least two items of a class",
+                hint="Give at least two items of one class",
                 state="",
             )
         rows = np.arange(len(labels))

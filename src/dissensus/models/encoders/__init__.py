@@ -57,7 +57,7 @@ def encode(
     cache: Path | None = None,
     progress: Progress = lambda done, of: None,  # noqa: ARG005
 ) -> Features:
-    """Features of texts, pairs of texts or images uint8 [N, C, H, W], one row an id.
+    """Features of texts, pairs of texts or images uint8 [N, C, H, W], one row per id.
 
     What the cache (a folder; the user's own unless given) has of this encoder is not computed again, and an interrupted
     call loses no finished batch. Equal contents are encoded once. A pair becomes [u, v, |u−v|, u∘v] of its texts'

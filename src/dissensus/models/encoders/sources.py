@@ -18,7 +18,7 @@ from dissensus.votes.votes import row_names
 def read_contents(
     path: PathLike, *, item: str | None = None, text: str = "text", second: str | None = None
 ) -> tuple[tuple[str, ...], Contents]:
-    """Ids and contents, one an item.
+    """Ids and contents, one of each per item.
 
     A CSV, TSV, JSONL or Parquet table holds texts in the column `text`, for pairs also in `second`; its items are found
     as in votes, and may stand there many times, as in a long table of votes with the text beside each. An .npy or .npz
@@ -29,13 +29,15 @@ def read_contents(
 
 def _texts(path: PathLike, item: str | None, text: str, second: str | None) -> tuple[tuple[str, ...], Contents]:
     table = open_table(path)
-    wanted = [text] if second is None else [text, second]
-    for name in wanted:
+    text_columns = [text] if second is None else [text, second]
+    for name in text_columns:
         if name not in table.names:
             raise unfound(table, f"there is no column {name!r}", "Pass --text (and --pair) with the right ones")
     leading = find(table, "item", item)
-    columns = table.columns([*wanted, *([] if leading is None else [leading])])
-    parts = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in columns[: len(wanted)]]
+    columns = table.columns([*text_columns, *([] if leading is None else [leading])])
+    parts = [
+        ["" if cell is None else str(cell) for cell in column.to_pylist()] for column in columns[: len(text_columns)]
+    ]
     texts: list[Text] = list(zip(*parts, strict=True)) if second is not None else list(parts[0])
     if leading is None:
         return row_names(len(texts)), tuple(texts)

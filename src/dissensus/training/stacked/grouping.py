@@ -87,7 +87,7 @@ def stacks_of(
     inputs are neighbours, so that few stacks need more than one set of inputs; then those of one learning rate and number
     of epochs, which tend to end together: what is left of a stack is slower.
     """
-    first_use = {sharing_key(one.member): index for index, one in reversed(list(enumerate(trajectories)))}
+    first_use = {sharing_key(trajectory.member): index for index, trajectory in reversed(list(enumerate(trajectories)))}
 
     def kind(trajectory: Trajectory) -> tuple[int, int, str]:
         member = trajectory.member
@@ -119,7 +119,8 @@ def stacks_of(
         stacks += [alike[start:end] for start, end in pairwise(_cuts(len(alike), size, ends))]
 
     def cost(stack: list[Trajectory]) -> float:
-        return sum(one.epochs * len(one.member.train_rows) * (1 + 8 / one.member.batch) for one in stack)
+        items = [trajectory.epochs * len(trajectory.member.train_rows) for trajectory in stack]
+        return sum(items) * (1 + 8 / stack[0].member.batch)
 
     return sorted(stacks, key=cost, reverse=True), workers
 
@@ -140,7 +141,7 @@ def _cuts(n: int, size: int, ends: Collection[int]) -> list[int]:
 def _footprint(trajectories: Sequence[Trajectory], x: Tensor, head: Mlp, classes: int) -> tuple[int, int]:
     """Bytes of a head that every step goes through, and all bytes that a head with inputs of its own needs."""
     member, hidden = trajectories[0].member, sum(head.hidden)
-    train, validation = len(member.train_rows), max(len(one.member.validation_rows) for one in trajectories)
+    train, validation = len(member.train_rows), max(len(trajectory.member.validation_rows) for trajectory in trajectories)
     parameters = sum((wide_in + 1) * wide_out for wide_in, wide_out in pairwise((x.shape[1], *head.hidden, classes)))
     hot = parameters * (1 + STATES[type(member.optimiser)])
     gradient = best = parameters

@@ -20,8 +20,8 @@ from dissensus.training.stacked.eligibility import architecture_problem, rules_p
 class Monitor:
     """Items to judge a member on after each epoch, in eval mode; it changes nothing in the training.
 
-    `rows` int64 [n] of x; `target` [n, K] is the member's own, for its loss; `people` [n, K], the shares of the votes, for
-    KL; `labels` int64 [n], what counts as right, for accuracy.
+    `rows` int64 [n] of x; for the loss the member's own `target` [n, K], for KL the shares of the votes `people` [n, K],
+    for accuracy what counts as right, `labels` int64 [n].
     """
 
     rows: Tensor

@@ -37,7 +37,7 @@ def fit(
     keep: Collection[Checkpoint] = ("last", "best"),
     share_prefixes: bool = False,
     memory_budget: int = MEMORY_BUDGET,
-    progress: Progress = lambda done, of: None,  # noqa: ARG005
+    progress: Progress = lambda done, total: None,  # noqa: ARG005
 ) -> list[Trained]:
     """Train every member on its rows of the features x [N, D]; results in the order of the members.
 
@@ -49,12 +49,12 @@ def fit(
     check(x, members, head, classes)
     trajectories = trajectories_of(members, share_prefixes)
     stacks, workers = stacks_of(trajectories, x, head, classes, memory_budget)
-    done, in_all = 0, sum(trajectory.epochs for trajectory in trajectories)
+    done, total = 0, sum(trajectory.epochs for trajectory in trajectories)
 
     def tick(epochs: int) -> None:
         nonlocal done
         done += epochs
-        progress(done, in_all)
+        progress(done, total)
 
     tasks = [_Stack(x, stack, head, classes, keep).train for stack in stacks]
     by_index = {index: trained for results in side_by_side(tasks, workers, tick) for index, trained in results.items()}
@@ -84,18 +84,21 @@ class _Stack:
             self._epoch(epoch)
             self._judge()
             epoch += 1
-            tick(len(self.trajectories) + sum(one.epochs - epoch for one in self.trajectories if one.stops))
+            left_out = sum(trajectory.epochs - epoch for trajectory in self.trajectories if trajectory.stops)
+            tick(len(self.trajectories) + left_out)
             self._release(epoch)
         return self.results
 
     def _set_up(self) -> None:
-        keys = [sharing_key(one.member) for one in self.trajectories]
-        members = {key: one.member for key, one in zip(keys, self.trajectories, strict=True)}
+        keys = [sharing_key(trajectory.member) for trajectory in self.trajectories]
+        members = {key: trajectory.member for key, trajectory in zip(keys, self.trajectories, strict=True)}
         shared = {key: SharedInputs(self.x, member, self.head, self.classes) for key, member in members.items()}
         self.inputs = [shared[key] for key in keys]
         self.names = list(self.inputs[0].initial)
         parameters = [torch.stack([inputs.initial[name] for inputs in self.inputs]) for name in self.names]
-        self.heads = BatchedHeads(parameters, [one.member.optimiser for one in self.trajectories], self.inputs)
+        self.heads = BatchedHeads(
+            parameters, [trajectory.member.optimiser for trajectory in self.trajectories], self.inputs
+        )
         self.best = [p.clone() for p in parameters] if "best" in self.keep else []
 
     def _epoch(self, epoch: int) -> None:
@@ -104,7 +107,7 @@ class _Stack:
         targets = self._targets(epoch, {inputs: order for inputs, (order, _) in batches.items()})
         parts = torch.split(targets, batch, 1)
         logits = [torch.empty_like(part, memory_format=torch.contiguous_format) for part in parts]
-        updates = self.heads.updates([one.rate for one in self.trajectories])
+        updates = self.heads.updates([trajectory.rate for trajectory in self.trajectories])
         steps = zip(*(steps for _, steps in batches.values()), strict=True)
         for step, target, output in zip(steps, parts, logits, strict=True):
             self.heads.step(step, target, output, updates)
@@ -115,18 +118,20 @@ class _Stack:
     def _targets(self, epoch: int, orders: dict[SharedInputs, Tensor]) -> Tensor:
         """The labels of each member's items, in the order it meets them: [M, n, K]."""
         shown: dict[Labels, Tensor] = {}
-        for labels in {one.member.labels for one in self.trajectories}:  # many members of a grid share theirs
+        for labels in {
+            trajectory.member.labels for trajectory in self.trajectories
+        }:  # many members of a grid share theirs
             values = labels(epoch)
             shown[labels] = (values if values.is_floating_point() else one_hot(values, self.classes)).to(self.x.dtype)
         pairs = zip(self.trajectories, self.inputs, strict=True)
-        return torch.stack([shown[one.member.labels][orders[inputs]] for one, inputs in pairs])
+        return torch.stack([shown[trajectory.member.labels][orders[inputs]] for trajectory, inputs in pairs])
 
     def _judge(self) -> None:
         """Validation and monitors; the best weights so far."""
         better = []
         for inputs, span in zip(self.heads.inputs, self.heads.spans, strict=True):
             logits = self.heads.logits(inputs.validation, span)
-            targets = torch.stack([one.member.validation_target for one in self.trajectories[span]])
+            targets = torch.stack([trajectory.member.validation_target for trajectory in self.trajectories[span]])
             losses = _cross_entropy(logits, targets).tolist()
             indices = range(span.start, span.stop)
             better += [index for index, loss in zip(indices, losses, strict=True) if self.trajectories[index].add(loss)]
