@@ -62,5 +62,5 @@ def test_a_barrier_tells_how_far_it_is_and_can_be_stopped(ledger):
     compute(spec, ledger, lambda *progress: heard.append(progress))
     assert heard == [(done, 6) for done in range(1, 7)]
     with pytest.raises(InterruptedRunError):
-        execute(spec, ledger, stop=lambda: True)
+        execute(spec, ledger, stop_requested=lambda: True)
     assert spec.id not in ledger

@@ -65,7 +65,7 @@ def test_a_hessian_tells_how_far_it_is_and_can_be_stopped(ledger):
 
     other = measure_spec(Hessian(items=21, most_products=4, most_probes=5), (finished(ledger),))
     with pytest.raises(InterruptedRunError):
-        execute(other, ledger, stop=lambda: True)
+        execute(other, ledger, stop_requested=lambda: True)
     assert other.id not in ledger
 
 
