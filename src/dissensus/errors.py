@@ -1,4 +1,4 @@
-"""The one error that bad input raises: where it is, what is wrong, how to correct it, and what state the user is left in."""
+"""The one error that bad input raises: where it is, what is wrong, how to correct it, and what was (not) written."""
 
 from __future__ import annotations
 
