@@ -24,7 +24,6 @@ from dissensus.models import (
     new_model,
 )
 from dissensus.models.flops import architecture_flops, forward_flops
-from dissensus.probes.grad_cam import grad_cam
 from dissensus.store import encoding
 
 SHAPE = (3, 8, 8)
@@ -158,22 +157,18 @@ def test_inputs_are_normalised_by_their_own_moments_or_by_those_that_are_given(m
 
 @every_architecture
 @pytest.mark.parametrize("side", [8, 32])
-def test_the_last_stage_is_where_grad_cam_looks_and_none_where_there_is_no_map(member, side):
+def test_the_last_stage_is_the_last_part_that_gives_a_map_and_none_where_there_is_no_map(member, side):
     model = build(member(), shape=(3, side, side)).eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     stage = model.last_stage
     assert list(before) == list(model.state_dict()), "the last stage must not be registered as a second part"
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    x = torch.rand(2, 3, side, side)
     maps = []
     for part in model.body:
         part.register_forward_hook(lambda module, _, output: maps.append((module, output.shape)))
-    model.predict(x)
+    model.predict(torch.rand(2, 3, side, side))
     spatial = [module for module, shape in maps if len(shape) == 4 and shape[2] * shape[3] > 1]
     assert stage is (spatial[-1] if spatial else None)
-    if stage is not None:
-        name = next(name for name, part in model.named_modules() if part is stage)
-        assert torch.equal(grad_cam(model, x), grad_cam(model, x, layer=name))
 
 
 @every_architecture

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -70,15 +72,15 @@ class Group:
         ends = [n * rank // self.world for rank in range(self.world + 1)]
         return slice(ends[self.rank], ends[self.rank + 1])
 
-    def gathered(self, mine: object) -> list[object]:
+    def gathered(self, mine: T) -> list[T]:
         """What every process has, in the order of their ranks."""
         if self.world == 1:
             return [mine]
-        parts: list[object] = [None] * self.world
+        parts = [mine] * self.world
         dist.all_gather_object(parts, mine)
         return parts
 
-    def from_leader(self, value: object) -> object:
+    def from_leader(self, value: T) -> T:
         """The first process's value, for all."""
         return self.gathered(value)[0]
 

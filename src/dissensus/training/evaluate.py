@@ -22,7 +22,7 @@ def predict(model: Model, x: Tensor, batch: int = 500, group: Group = ALONE) -> 
     model.eval()
     mine = torch.split(x[group.part(len(x))], batch)
     parts = [model.predict(to_float(part)).cpu() for part in mine if len(part)]
-    return concatenate([part for of_rank in group.gathered(parts) for part in of_rank])  # type: ignore[attr-defined]
+    return concatenate([part for parts_of_rank in group.gathered(parts) for part in parts_of_rank])
 
 
 def monitored(log_probs: Tensor, target: Tensor, people: Tensor, labels: Tensor) -> dict[str, float]:

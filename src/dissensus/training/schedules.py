@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
+from typing_extensions import override
+
 from dissensus.store.encoding import table
 
 
@@ -37,7 +39,8 @@ class Constant(Schedule):
 
     set_per_epoch: ClassVar[bool] = True
 
-    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:  # noqa: ARG002
+    @override
+    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:
         return 1.0
 
 
@@ -51,7 +54,8 @@ class Cosine(Schedule):
     warmup: float = 0.0
     every: Literal["step", "epoch"] = "step"
 
-    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:  # noqa: ARG002
+    @override
+    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:
         at = epoch if self.every == "step" else math.floor(epoch)
         if at < self.warmup:
             return at / self.warmup if self.every == "step" else min(1.0, (at + 1) / self.warmup)
@@ -65,7 +69,8 @@ class LinearDecay(Schedule):
     warmup: float = 0.0
     spec_name: ClassVar[str] = "linear"
 
-    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:  # noqa: ARG002
+    @override
+    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:
         if epoch < self.warmup:
             return epoch / self.warmup
         return (epochs - epoch) / (epochs - self.warmup)
@@ -80,11 +85,13 @@ class Multistep(Schedule):
     warmup: float = 0.0
 
     @property
+    @override
     def set_per_epoch(self) -> bool:
         """Unless it warms up, which it does step by step."""
         return self.warmup == 0
 
-    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:  # noqa: ARG002
+    @override
+    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:
         if epoch < self.warmup:
             return epoch / self.warmup
         return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
@@ -100,7 +107,8 @@ class Plateau(Schedule):
     watches: ClassVar[bool] = True
     set_per_epoch: ClassVar[bool] = True
 
-    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:  # noqa: ARG002
+    @override
+    def factor(self, epoch: float, epochs: int, watched: Sequence[float]) -> float:
         best, bad_epochs, factor = math.inf, 0, 1.0
         for loss in watched:
             if loss < best * (1 - self.minimum_improvement):

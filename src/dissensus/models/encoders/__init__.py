@@ -80,8 +80,8 @@ def _readable(ids: Sequence[str], contents: Contents, made: Encoder, name: Name)
     """What the encoder itself reads, texts or images, and whether it was pairs before: then two in a row, or joined."""
     images = isinstance(contents, Tensor)
     if images != (made.reads == "images"):
-        what = f"{name.family} reads {made.reads}, and these are {'images' if images else 'texts'}"
-        raise InputError(what, where="encoder", hint=f"One of {', '.join(ENCODERS)} may fit", state="")
+        problem = f"{name.family} reads {made.reads}, and these are {'images' if images else 'texts'}"
+        raise InputError(problem, where="encoder", hint=f"One of {', '.join(ENCODERS)} may fit", state="")
     if len(ids) != len(contents):
         raise InputError(f"{len(ids)} ids for {len(contents)} items", where="encode", state="")
     if not len(ids):

@@ -81,8 +81,8 @@ class OpenAI:
                 raise self._nonsense(f"not JSON ({error})") from error
             if attempt < ATTEMPTS:
                 self._sleep(min(2.0 ** (attempt - 1) if wait is None else wait, LONGEST_WAIT))
-        what = f"the server failed {ATTEMPTS} times in a row ({why})"
-        raise InputError(what, where=self._base, hint="Wait, and run the command again", state=_KEPT)
+        problem = f"the server failed {ATTEMPTS} times in a row ({why})"
+        raise InputError(problem, where=self._base, hint="Wait, and run the command again", state=_KEPT)
 
     def _after(self, refusal: urllib.error.HTTPError) -> float | None:
         """How long the server wants us to wait; InputError where waiting does not help."""
@@ -91,13 +91,15 @@ class OpenAI:
             hint = "Set OPENAI_API_KEY to a key that is valid there"
             raise InputError(f"the server refuses the key ({message})", where=self._base, hint=hint, state=_KEPT)
         if "insufficient_quota" in message or (refusal.code < 500 and refusal.code not in (408, 409, 429)):
-            what = f"the server refuses the request: {refusal.code} {refusal.reason} ({message})"
-            raise InputError(what, where=self._base, state=_KEPT)
+            problem = f"the server refuses the request: {refusal.code} {refusal.reason} ({message})"
+            raise InputError(problem, where=self._base, state=_KEPT)
         wait = refusal.headers.get("Retry-After", "")
         return float(wait) if wait.replace(".", "", 1).isdigit() else None
 
-    def _nonsense(self, what: str) -> InputError:
-        return InputError(f"the server answers with {what}", where=self._base, hint="Check OPENAI_BASE_URL", state=_KEPT)
+    def _nonsense(self, answer: str) -> InputError:
+        return InputError(
+            f"the server answers with {answer}", where=self._base, hint="Check OPENAI_BASE_URL", state=_KEPT
+        )
 
 
 def _key() -> str:

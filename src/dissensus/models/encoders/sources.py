@@ -47,8 +47,8 @@ def _texts(path: PathLike, item: str | None, text: str, second: str | None) -> t
         if code < 0:
             raise InputError("the item is empty", where=table.where(row), hint=f"Fill in the column {leading!r}")
         if of_item.setdefault(names[code], content) != content:
-            what = f"item {names[code]!r} has another text above"
-            raise InputError(what, where=table.where(row), hint="Correct one of them")
+            problem = f"item {names[code]!r} has another text above"
+            raise InputError(problem, where=table.where(row), hint="Correct one of them")
     return tuple(of_item), tuple(of_item.values())
 
 
@@ -57,8 +57,8 @@ def _images(path: PathLike) -> tuple[tuple[str, ...], Contents]:
     images = arrays.get("x", arrays.get(""))
     if images is None or images.dtype != np.uint8 or images.ndim not in (3, 4):
         shapes = ", ".join(f"{name} {array.dtype} {array.shape}".strip() for name, array in arrays.items())
-        what = f"there are no images uint8 [N, H, W, 3] or [N, 3, H, W] in it ({shapes or 'it is empty'})"
-        raise InputError(what, where=str(path), hint="Save them as `x`")
+        problem = f"there are no images uint8 [N, H, W, 3] or [N, 3, H, W] in it ({shapes or 'it is empty'})"
+        raise InputError(problem, where=str(path), hint="Save them as `x`")
     x = torch.from_numpy(images if images.ndim == 4 else images[:, None])
     if x.shape[1] not in (1, 3):
         x = x.permute(0, 3, 1, 2).contiguous()
