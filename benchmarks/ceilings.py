@@ -190,9 +190,8 @@ def main(show_designs):
     print("|---|---|---|---|---|---|---|---|")
     for group in GROUPS:
         for votes in VOTES:
-            print(
-                f"| {group} | {votes} | {' | '.join(widths([r for key, r in results.items() if key[1:] == (group, votes)]))} |"
-            )
+            cells = widths([result for key, result in results.items() if key[1:] == (group, votes)])
+            print(f"| {group} | {votes} | {' | '.join(cells)} |")
     print(f"\nseconds per estimate: {np.mean([result[3] for result in results.values()]):.2f}")
 
 

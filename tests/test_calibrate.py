@@ -138,9 +138,9 @@ def test_a_calibrated_model_loses_no_more_than_noise():
 @pytest.mark.parametrize(
     ("logits", "target", "message"),
     [
-        (torch.tensor([[0.0, torch.inf]]), torch.tensor([0]), "logits must be finite"),
+        (torch.tensor([[0.0, torch.inf]]), torch.tensor([0]), "logits are not finite"),
         (torch.zeros(2, 2), torch.tensor([[3.0, 1.0], [2.0, 2.0]]), "if they are counts, pass them as votes"),
-        (torch.zeros(2, 2), torch.tensor([0.0, 1.0]), "needs int64"),
+        (torch.zeros(2, 2), torch.tensor([0.0, 1.0]), "Give a hard-label metric int64"),
     ],
 )
 def test_what_cannot_be_fitted_raises(logits, target, message):
@@ -149,5 +149,5 @@ def test_what_cannot_be_fitted_raises(logits, target, message):
 
 
 def test_one_item_cannot_be_halved():
-    with pytest.raises(InputError, match="1 items cannot be cut in two halves"):
+    with pytest.raises(InputError, match="1 items cannot be split into two halves"):
         cross_fit(torch.zeros(1, 2), torch.tensor([0]), strata=torch.tensor([0]), rows=torch.tensor([0]), seed=0)

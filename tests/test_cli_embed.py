@@ -55,7 +55,7 @@ def test_features_of_a_data_set_are_found_by_the_name_of_the_encoder(capsys, tmp
     write_popquorn()
     call("popquorn", "words")
     printed = capsys.readouterr().out
-    assert "2 items. The inputs are 2 frozen features an item: texts." in printed
+    assert "2 items. The inputs are 2 frozen features per item: texts." in printed
     assert str(tmp_path / "data" / "features" / "popquorn-words.npz") in printed
     assert datasets.load("popquorn", features="words").x.tolist() == [[6, 3], [3, 0]]
 

@@ -39,7 +39,7 @@ def test_svhn_is_turned_to_items_first_and_its_ten_is_zero(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"X": np.zeros((32, 32, 3, 2), np.uint8)}, "no MATLAB file with X and y"),
+        ({"X": np.zeros((32, 32, 3, 2), np.uint8)}, "not a MATLAB file with X and y"),
         ({"X": np.zeros((32, 32, 3, 2), np.uint8), "y": [[1], [2], [3]]}, "3 labels"),
         ({"X": np.zeros((32, 32, 3, 2)), "y": [[1], [2]]}, "float64"),
         ({"X": np.zeros((32, 32, 3, 2), np.uint8), "y": [[0], [2]]}, r"outside 1…10"),
@@ -58,7 +58,7 @@ def test_a_broken_svhn_file_is_refused_and_counts_as_nothing(tmp_path):
     path = tmp_path / "svhn" / "test_32x32.mat"
     for content in (path.read_bytes()[:2000], b"<html>404</html>", b""):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="no MATLAB file"):
+        with pytest.raises(InputError, match="not a MATLAB file"):
             datasets.load("svhn", root=tmp_path)
     assert line("svhn", tmp_path).sizes == {"test images": (0, 26_032)}
 
@@ -100,11 +100,11 @@ def test_a_broken_cifar100_file_is_refused(tmp_path):
     path = tmp_path / "cifar-100-binary" / "test.bin"
     records[2, 1] = 200
     records.tofile(path)
-    with pytest.raises(InputError, match="fine label 200 is no class"):
+    with pytest.raises(InputError, match="fine label 200 is not a class"):
         datasets.load("cifar100", root=tmp_path)
     for content in (path.read_bytes()[:-1], b""):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="no whole records"):
+        with pytest.raises(InputError, match="not a whole number of records"):
             datasets.load("cifar100", root=tmp_path)
 
 
@@ -139,7 +139,7 @@ def test_a_sample_that_is_not_here_says_where_to_put_it_and_cannot_be_fetched(tm
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"x": np.zeros((2, 32, 32, 3), np.uint8)}, "no sample of images"),
+        ({"x": np.zeros((2, 32, 32, 3), np.uint8)}, "not a sample of images"),
         ({"x": np.zeros((2, 3, 32, 32), np.uint8), "y": [0, 1]}, r"x is uint8 \[2, 3, 32, 32\]"),
         ({"x": np.zeros((2, 32, 32, 3)), "y": [0, 1]}, "x is float64"),
         ({"x": np.zeros((2, 32, 32, 3), np.uint8), "y": [0]}, r"y is int64 \[1\]"),
@@ -157,7 +157,7 @@ def test_a_file_that_is_no_npz_is_refused_and_counts_as_nothing(tmp_path):
     (tmp_path / "images").mkdir()
     for content in (b"", b"<html>404</html>"):
         (tmp_path / "images" / "imagenet-far-sample.npz").write_bytes(content)
-        with pytest.raises(InputError, match="no sample of images"):
+        with pytest.raises(InputError, match="not a sample of images"):
             datasets.load("imagenet_far", root=tmp_path)
     assert line("imagenet_far", tmp_path).sizes == {"images": (0, 1)}
 

@@ -54,7 +54,7 @@ def test_features_are_found_by_name_matched_by_id_and_said(toy, tmp_path):
     assert data.x.tolist() == [[6, 3], [3, 0]]
     assert data.x.dtype == torch.float32
     assert data.texts == ("banana", "fig")
-    assert "2 frozen features an item: toy." in data.notes[-1]
+    assert "2 frozen features per item: toy." in data.notes[-1]
     assert data.digest != datasets.load("popquorn", root=tmp_path).digest
 
 
@@ -75,7 +75,7 @@ def test_items_without_features_are_counted(toy, tmp_path):
 def test_features_of_another_text_under_the_same_id_are_refused(toy, tmp_path):
     stored(tmp_path, "banana", "fig")
     write_popquorn(tmp_path, "banana", "figs")
-    with pytest.raises(InputError, match="the features of '1' were made of something else") as caught:
+    with pytest.raises(InputError, match="the features of '1' were made from other content") as caught:
         datasets.load("popquorn", features="toy", root=tmp_path)
     assert "dissensus embed popquorn toy" in caught.value.hint
 
@@ -101,7 +101,7 @@ def test_features_from_elsewhere_need_only_ids_and_numbers(tmp_path):
         ({"ids": ["0", "1"], "x": [1.0, 2.0]}, "no matrix of numbers"),
         ({"ids": ["0", "1"], "x": [["a"], ["b"]]}, "no matrix of numbers"),
         ({"ids": ["0"], "x": [[1.0], [2.0]]}, "1 ids for 2 rows"),
-        ({"ids": ["0", "0"], "x": [[1.0], [2.0]]}, "an id stands there twice"),
+        ({"ids": ["0", "0"], "x": [[1.0], [2.0]]}, "an id occurs twice"),
         ({"ids": ["0", "1"], "x": [[1.0], [np.nan]]}, "the features of '1' are not all finite"),
     ],
 )
@@ -170,7 +170,7 @@ def test_features_are_said_in_a_sentence():
     made = Features(
         ("a",), np.zeros((1, 1536), np.float32), {"encoder": "minilm", "pairs": "pairs as one", "version": "1"}
     )
-    assert made.sentence == "The inputs are 1,536 frozen features an item: minilm; pairs as one."
+    assert made.sentence == "The inputs are 1,536 frozen features per item: minilm; pairs as one."
 
 
 # ---- files to encode

@@ -226,13 +226,13 @@ BAD = {
     "other shapes": ((GOOD[0], torch.full((2, 4), 0.25)), r"\[2, 4\] does not match the predictions \[2, 2\]"),
     "nothing": ((torch.zeros(0, 2), torch.zeros(0, 2)), "at least one of each"),
     "one dimension": ((torch.zeros(2), torch.zeros(2)), "at least one of each"),
-    "soft gold": ((*GOOD, GOOD[1]), "hard-label metric needs int64"),
-    "float gold": ((*GOOD, torch.tensor([0.0, 1.0])), "hard-label metric needs int64"),
+    "soft gold": ((*GOOD, GOOD[1]), "Give a hard-label metric int64"),
+    "float gold": ((*GOOD, torch.tensor([0.0, 1.0])), "Give a hard-label metric int64"),
     "too few gold labels": ((*GOOD, torch.tensor([0])), "1 labels for 2 items"),
     "gold outside the classes": ((*GOOD, torch.tensor([0, 2])), "outside 0…1"),
     "shares as counts": ((*GOOD, None, GOOD[1]), "do not say how many people voted"),
     "an item without votes": ((*GOOD, None, torch.tensor([[1, 1], [0, 0]])), "row 1 has a negative count, or no vote"),
-    "counts of other votes": ((*GOOD, None, torch.tensor([[1, 1], [1, 1]])), "not of the votes in `target`"),
+    "counts of other votes": ((*GOOD, None, torch.tensor([[1, 1], [1, 1]])), "do not give the shares in `target`"),
 }
 
 

@@ -87,8 +87,8 @@ def test_fpr_at_95_lets_in_exactly_95_of_100():
     assert fpr_at_95(inside[:20], torch.tensor([18.0, 19.0])) == pytest.approx(1 / 2)
 
 
-def test_scores_that_are_not_one_number_an_item_raise():
-    with pytest.raises(InputError, match="not one score an item"):
+def test_scores_that_are_not_one_number_per_item_raise():
+    with pytest.raises(InputError, match="not one score per item"):
         auroc(torch.zeros(2, 2), torch.zeros(2))
     with pytest.raises(InputError, match="scores_out: some scores are NaN"):
         fpr_at_95(torch.zeros(2), torch.tensor([torch.nan]))

@@ -172,5 +172,5 @@ def test_outcomes_that_are_not_true_or_false_and_confidences_outside_0_to_1_rais
         smooth_ece(torch.tensor([0.5]), torch.tensor([0.5]))
     with pytest.raises(InputError, match="outside 0…1"):
         smooth_ece(torch.tensor([1.5]), torch.tensor([True]))
-    with pytest.raises(InputError, match="not one of each an item"):
+    with pytest.raises(InputError, match="not one of each per item"):
         ece(torch.tensor([0.5, 0.5]), torch.tensor([True]), binning="mass", bins=15)

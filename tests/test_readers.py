@@ -245,7 +245,7 @@ def test_align_lists_what_is_missing_on_each_side() -> None:
         align(["a", "b"], ["b", "c", "d", "e", "f"], other="p.csv")
     with pytest.raises(InputError, match=r"1 are not in the votes \(c\)"):
         align(["a", "b"], ["a", "b", "c"])
-    with pytest.raises(InputError, match="the id 'b' stands there twice"):
+    with pytest.raises(InputError, match="the id 'b' occurs twice"):
         align(["a", "b"], ["a", "b", "b"])
 
 

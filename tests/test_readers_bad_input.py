@@ -82,7 +82,7 @@ BAD_VOTES = {
         ["v.csv:3: this item has no vote (1 of 2 have none)"],
     ),
     "enormous counts": ("v.csv", "item,cat,dog\na,1,1e15\n", {}, ["the counts add up to 1e+15 votes"]),
-    "item twice in counts": ("v.csv", "item,cat,dog\na,1,2\na,1,2\n", {}, ["v.csv:3: the id 'a' stands above already"]),
+    "item twice in counts": ("v.csv", "item,cat,dog\na,1,2\na,1,2\n", {}, ["v.csv:3: the id 'a' occurs a second time"]),
     "counts of other classes": (
         "v.csv",
         "item,cat,dog\na,1,2\n",
@@ -150,16 +150,16 @@ BAD_VOTES = {
         "v.csv",
         "id,text,emotion\na,hello,joy\n",
         {},
-        ["no long table, no count matrix and no wide table", "id, text, emotion", "--label"],
+        ["not a long table, a count matrix or a wide table", "id, text, emotion", "--label"],
     ),
-    "no header": ("v.csv", "img1,w1,cat\nimg2,w1,cat\n", {}, ["img1, w1, cat", "needs a header"]),
+    "no header": ("v.csv", "img1,w1,cat\nimg2,w1,cat\n", {}, ["img1, w1, cat", "add a header"]),
     "numbers that may be a header": (
         "v.csv",
         "3,1,7\n2,2,2\n",
         {},
         ["v.csv:1: cannot tell whether the first line (3, 1, 7)"],
     ),
-    "semicolons": ("v.csv", LONG.replace(",", ";"), {}, ["stand ';' apart"]),
+    "semicolons": ("v.csv", LONG.replace(",", ";"), {}, ["';' seems to separate them"]),
     "header twice": ("v.csv", "item,label,label\na,b,c\n", {}, ["the header names 'label' more than once"]),
     "binary": ("v.csv", b"item,label\n\0\1\2", {}, ["v.csv: this is not a text file"]),
     "Parquet as CSV": ("v.csv", b"PAR1....", {}, ["a Parquet file: name it .parquet"]),
@@ -186,12 +186,12 @@ BAD_VOTES = {
         ["v.jsonl:2: 'item' is a string here and a number above"],
     ),
     "huge JSON ids": ("v.jsonl", '{"item":12345678901234567890,"label":"b"}\n', {}, ["beyond 2^53", "as strings"]),
-    "JSON lists as labels": ("v.jsonl", '{"item":"a","label":["b"]}\n', {}, ["are no names"]),
+    "JSON lists as labels": ("v.jsonl", '{"item":"a","label":["b"]}\n', {}, ["are not names"]),
     "no Parquet": ("v.parquet", LONG, {}, ["not a Parquet file, or it is cut short"]),
     "no npy": ("v.npy", LONG, {}, ["not a NumPy file, or it is cut short"]),
     "no npz": ("v.npz", b"PK\3\4nothing", {}, ["not a NumPy file, or it is cut short"]),
     "an unknown extension": ("v.xlsx", "x", {}, ["the extension '.xlsx' is not one of .csv"]),
-    "JSON": ("v.json", "[]", {}, ["one JSON object a line is .jsonl"]),
+    "JSON": ("v.json", "[]", {}, ["one JSON object per line is .jsonl"]),
     "no extension": ("votes", LONG, {}, ["the name has no extension"]),
     "an unknown format": ("v.csv", LONG, {"format": "tall"}, ["'tall' is not one of long, counts, wide"]),
     "an unknown rule for duplicates": ("v.csv", LONG, {"duplicates": "drop"}, ["'drop' is not one of error, first"]),
@@ -200,7 +200,7 @@ BAD_VOTES = {
 
 
 @pytest.mark.parametrize("case", BAD_VOTES)
-def test_bad_votes_are_refused_with_place_and_remedy(case: str, tmp_path: Path) -> None:
+def test_bad_votes_are_refused_with_row_and_hint(case: str, tmp_path: Path) -> None:
     name, content, arguments, said = BAD_VOTES[case]
     message = refusal(read_votes, tmp_path / name, content, **arguments)
     assert [part for part in said if part not in message] == [], message
@@ -299,14 +299,14 @@ BAD_MATRICES = {
     ),
     "ids only": (read_predictions, "p.csv", "id\na\n", ["no column of numbers"]),
     "an empty id": (read_predictions, "p.csv", "id,cat\n,1\n", ["p.csv:2: the id is empty"]),
-    "ids twice": (read_predictions, "p.csv", "id,cat\na,1\nb,1\na,1\n", ["p.csv:4: the id 'a' stands above already"]),
+    "ids twice": (read_predictions, "p.csv", "id,cat\na,1\nb,1\na,1\n", ["p.csv:4: the id 'a' occurs a second time"]),
     "NaN feature": (read_features, "x.csv", "id,f\na,1\nb,nan\n", ["x.csv:3: feature 'f' is nan"]),
     "a feature beyond float32": (read_features, "x.csv", "id,f\na,1e300\n", ["x.csv:2: feature 'f' is 1e+300"]),
 }
 
 
 @pytest.mark.parametrize("case", BAD_MATRICES)
-def test_bad_matrices_are_refused_with_place_and_remedy(case: str, tmp_path: Path) -> None:
+def test_bad_matrices_are_refused_with_row_and_hint(case: str, tmp_path: Path) -> None:
     read, name, content, said = BAD_MATRICES[case]
     message = refusal(read, tmp_path / name, content)
     assert [part for part in said if part not in message] == [], message
@@ -327,7 +327,7 @@ BAD_GOLD = {
 
 
 @pytest.mark.parametrize("case", BAD_GOLD)
-def test_bad_gold_is_refused_with_place_and_remedy(case: str, tmp_path: Path) -> None:
+def test_bad_gold_is_refused_with_row_and_hint(case: str, tmp_path: Path) -> None:
     name, content, said = BAD_GOLD[case]
     message = refusal(read_gold, tmp_path / name, content, classes=("cat", "dog"), ids=("a", "b"))
     assert [part for part in said if part not in message] == [], message

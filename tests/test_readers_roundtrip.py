@@ -174,18 +174,18 @@ def test_a_table_without_a_needed_class_order_has_no_file_beside_it_and_a_stale_
     assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
 
 
-def test_what_a_format_cannot_carry_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
+def test_what_a_format_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     people = Votes([0, 0], [0, 1], ("a",), ("cat", "dog"), [0, 0], ("ann",))
     for path, layout, message in [
-        ("v.npz", None, "cannot carry who voted"),
-        ("v.csv", "counts", "cannot carry who voted"),
+        ("v.npz", None, "cannot hold who voted"),
+        ("v.csv", "counts", "cannot hold who voted"),
         ("v.csv", "wide", "voted twice"),
         ("v.npy", "long", "hold count matrices"),
         ("v.csv", "tall", "'tall' is not one of long, counts, wide"),
     ]:
         with pytest.raises(InputError, match=message):
             write_votes(people, tmp_path / path, layout)
-    with pytest.raises(InputError, match="cannot carry the names"):
+    with pytest.raises(InputError, match="cannot hold the names"):
         write_votes(people, tmp_path / "v.npy", drop_annotators=True)
     with pytest.raises(InputError, match="no annotators"):
         write_votes(without_annotators(people), tmp_path / "v.csv", "wide")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Bad input from outside. The command line prints it without a traceback and exits with code 2.
+    """Bad input by the user. The command line prints it without a traceback and exits with code 2.
 
     >>> print(InputError("label 'catt' is not a class", where="votes.csv:212", hint="Correct the row"))
     votes.csv:212: label 'catt' is not a class.

@@ -1,9 +1,9 @@
-"""All randomness: streams keyed by what they are for, so that nothing depends on what was drawn before.
+"""All randomness: streams keyed by their purpose, so that no draw depends on earlier draws.
 
 A stream is a pure function of (seed, purpose, where). No state survives between epochs, workers or resumptions, and two
 purposes never share a stream. Streams are made on the CPU whatever the device, so a GPU sees the same labels and order.
 
-torch is imported where it is used: reading and inspecting votes must not wait for it.
+torch is imported inside the functions: reading and inspecting votes must not wait for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PURPOSES: tuple[str, ...] = get_args(Purpose)
 
 
 def key(seed: int, purpose: Purpose, *where: int | str) -> int:
-    """A 64-bit key for one stream. Types are part of the key: 1 and "1" are different places."""
+    """A 64-bit key for one stream. Types are part of the key: 1 and "1" give different streams."""
     if purpose not in PURPOSES:
         raise ValueError(f"unknown purpose {purpose!r}: one of {', '.join(PURPOSES)}")
     text = repr((int(seed), purpose, *where))
@@ -45,14 +45,14 @@ def generator(seed: int, purpose: Purpose, *where: int | str) -> torch.Generator
 
 
 def numpy_generator(seed: int, purpose: Purpose, *where: int | str) -> np.random.Generator:
-    """The same for NumPy: for distributions that torch cannot draw with a generator (beta, multinomial)."""
+    """The same for NumPy: for distributions that torch cannot draw with a generator (beta, gamma)."""
     return np.random.Generator(np.random.Philox(key(seed, purpose, *where)))
 
 
 def uniform(seed: int, purpose: Purpose, *where: int | str, rows: torch.Tensor | NDArray[Any]) -> NDArray[np.float64]:
-    """One float64 in [0, 1) for each row, keyed by the row's own number and not by its place in `rows`.
+    """One float64 in [0, 1) per row, keyed by the row's number and not by its position in `rows`.
 
-    A subset or another order of rows therefore changes nobody's draw. Counter-based: two rounds of the SplitMix64
+    A subset or another order of rows therefore changes no draw. Counter-based: two rounds of the SplitMix64
     finaliser over (key, row).
 
     >>> whole = uniform(0, "deliver", 5, rows=np.arange(10))
@@ -74,9 +74,9 @@ def _splitmix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @contextmanager
 def seeded(seed: int, purpose: Purpose, *where: int | str) -> Iterator[None]:
-    """Run a block of torch code that takes no generator (weight initialisation, dropout) on a stream of its own.
+    """Run a block of torch code that takes no generator (weight initialisation, dropout) on its own stream.
 
-    The global generators are put back afterwards.
+    The global generators are restored afterwards.
     """
     import torch
 

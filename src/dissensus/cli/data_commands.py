@@ -23,7 +23,7 @@ def list_() -> None:
 
     click.echo(f"Data folder: {datasets.data_root()} (set DISSENSUS_DATA to use another)\n")
     for one in datasets.catalogue():
-        click.echo(click.style(one.name, bold=True) + f"  {one.what}")
+        click.echo(click.style(one.name, bold=True) + f"  {one.description}")
         click.echo(f"  {one.sentence}\n  licence: {one.licence}\n  source: {one.source}")
 
 
@@ -37,7 +37,7 @@ def get(name: str) -> None:
     from dissensus import datasets
 
     entry = datasets.entry(name)
-    click.echo(f"{entry.what}\n  licence: {entry.licence}\n  source: {entry.source}")
+    click.echo(f"{entry.description}\n  licence: {entry.licence}\n  source: {entry.source}")
     columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)

@@ -1,4 +1,4 @@
-"""Data sets by name, one file a set: `load` one, see what is here (`catalogue`), fetch what is not (`get`)."""
+"""Data sets by name, one file per set: `load` one, list what is here (`catalogue`), download what is not (`get`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dissensus.datasets import chaosnli, cifar10, cifar10h, cifar10h_hard, cifar100, digits, popquorn, samples, svhn
 from dissensus.datasets.catalogue import Entry, Status, data_root
 from dissensus.datasets.data import Data
-from dissensus.datasets.download import Progress, fetch
+from dissensus.datasets.download import DownloadProgress, fetch
 from dissensus.datasets.feature_files import attach
 from dissensus.errors import InputError
 
@@ -33,7 +33,7 @@ DATASETS = {member.name: member for member in _MEMBERS}
 
 
 def entry(name: str) -> Entry:
-    """The catalogue's line for a data set; an unknown name is bad input."""
+    """The entry of a data set in the catalogue; an unknown name is bad input."""
     if name not in DATASETS:
         raise InputError(f"{name!r} is not one of {', '.join(DATASETS)}", where="data set", state="")
     return DATASETS[name]
@@ -68,16 +68,24 @@ def digest_of(name: str, options: Iterable[tuple[str, Any]] = ()) -> str:
 
 
 def catalogue(root: Path | None = None) -> list[Status]:
-    """What there is of every data set."""
+    """How much of every data set is here."""
     folder = root or data_root()
     return [
-        Status(e.name, e.what, e.licence, e.source, e.sizes(folder), not (e.remotes or e.by_hand), e.by_hand)
-        for e in DATASETS.values()
+        Status(
+            name=member.name,
+            description=member.description,
+            licence=member.licence,
+            source=member.source,
+            sizes=member.sizes(folder),
+            embedded=not (member.remotes or member.by_hand),
+            by_hand=member.by_hand,
+        )
+        for member in DATASETS.values()
     ]
 
 
-def get(name: str, root: Path | None = None, *, progress: Progress | None = None) -> Iterator[str]:
-    """Fetch what is missing of a data set, file by file; yields a sentence on each, when it is there and checked."""
+def get(name: str, root: Path | None = None, *, progress: DownloadProgress | None = None) -> Iterator[str]:
+    """Download the missing files of a data set; yields a sentence about each when it is complete and checked."""
     folder = root or data_root()
     if entry(name).by_hand:
         raise InputError(f"{name} has no official file to fetch", where="data set", hint=entry(name).by_hand, state="")

@@ -1,4 +1,4 @@
-"""Unpacking archives that came from elsewhere: inside one folder, whole or not at all."""
+"""Unpacking downloaded archives: inside one folder, completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dissensus.errors import InputError
 
 
 def unpack(archive: Path, folder: Path, *, name: str) -> None:
-    """The regular files of a zip or tar archive, moved into place only after all were read; links are left out."""
+    """Write the regular files of a zip or tar archive to the folder, after all could be read; links are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder) as temporary:
         staging, paths = Path(temporary), []
@@ -52,7 +52,7 @@ def _members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _inside(member: str, archive: str) -> Path:
-    """A member's path under the folder; one that points out of it is refused."""
+    """A member's path under the folder; a path that leads out of the folder is refused."""
     path = PurePosixPath(member.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or not path.parts or ":" in path.parts[0]:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What a data set is to the catalogue: where it comes from, under which licence, and how much of it is here."""
+"""An entry of the catalogue: where a data set comes from, under which licence, and how much of it is here."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dissensus.errors import InputError
 class Remote:
     """One file at its official source.
 
-    `path` is where it goes under the data folder; for an archive (.zip, .tar.gz), the folder it is unpacked into.
-    `brings` are the files it leaves there, with their sizes in bytes where known. `md5` is given where the source
-    publishes one, and `md5_source` says where.
+    `path` is its path under the data folder; for an archive (.zip, .tar.gz), the folder it is unpacked into. `brings` are
+    the files that are there afterwards, with their sizes in bytes where known. `md5` is given where the source publishes
+    one, and `md5_source` is the page that does.
     """
 
     url: str
@@ -37,19 +37,19 @@ class Remote:
         return self.url.endswith((".zip", ".tar.gz"))
 
     def is_here(self, root: Path) -> bool:
-        """Whether everything it brings is there, whole."""
+        """Whether all files it brings are there and complete."""
         return all((root / path).is_file() and size in (None, (root / path).stat().st_size) for path, size in self.brings)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the catalogue. `sizes(root)` is (present, official) for each part.
+    """One data set. `sizes(root)` is (present, official) for each part.
 
-    An embedded set has no `remotes`; one that cannot be fetched has none either, and says in `by_hand` what to do.
+    An embedded set has no `remotes`. A set that cannot be downloaded has none either: `by_hand` then says what to do.
     """
 
     name: str
-    what: str
+    description: str
     licence: str
     source: str
     load: Callable[..., Data]
@@ -60,10 +60,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Status:
-    """What `dissensus data list` says of one data set."""
+    """What `dissensus data list` prints for one data set."""
 
     name: str
-    what: str
+    description: str
     licence: str
     source: str
     sizes: Mapping[str, tuple[int, int]]
@@ -87,7 +87,7 @@ class Status:
 
 
 def share(present: int, official: int) -> str:
-    """How much there is of how much there should be.
+    """How much is present of the official number.
 
     >>> share(20000, 50000), share(10000, 10000)
     ('20,000 of 50,000', '10,000')
@@ -102,7 +102,7 @@ def data_root() -> Path:
 
 
 def user_cache() -> Path:
-    """What `dissensus` may always write to: its folder in the user's cache directory (XDG)."""
+    """The folder that `dissensus` may always write to: its own in the user's cache directory (XDG)."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "dissensus"
 

@@ -1,9 +1,9 @@
-"""chaosnli: what 100 people a pair said of 3,113 premises and hypotheses of SNLI and MNLI.
+"""chaosnli: 100 votes each on 3,113 pairs of premise and hypothesis from SNLI and MNLI.
 
 Nie, Zhou & Bansal, What Can We Learn from Collective Human Opinions on Natural Language Inference Data? (EMNLP 2020).
-One JSON object a line: `label_count` in the order entailment, neutral, contradiction, and `entropy` in bits. The label
-that SNLI or MNLI gave before is not used as gold: of 3,113 pairs the crowd of 100 sees many otherwise. Abductive NLI, the
-third part of ChaosNLI, has other classes and is not read.
+One JSON object per line: `label_count` in the order entailment, neutral, contradiction, and `entropy` in bits. The
+label from SNLI or MNLI is not used as gold: the 100 annotators disagree with it on many pairs. Abductive NLI, the third
+part of ChaosNLI, has other classes and is not read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def load(root: Path | None = None) -> Data:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
-    """Of each line the id, the pair and the counts, checked."""
+    """The id, the pair and the counts of each line, checked."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -58,7 +58,7 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
                 yield str(row["uid"]), pair, counts
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
-                    f"this is no line of ChaosNLI ({_why(error)})",
+                    f"this is not a line of ChaosNLI ({_why(error)})",
                     where=f"{path}:{number}",
                     hint="Remove the file and run `dissensus data get chaosnli`",
                     state="",
@@ -66,7 +66,7 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
 
 
 def _counts(row: Mapping[str, Any]) -> list[int]:
-    """`label_count`, which must say the same as the two other fields that hold the votes."""
+    """`label_count`, which must agree with the two other fields that hold the votes."""
     counts = [int(count) for count in row["label_count"]]
     if [int(row["label_counter"].get(letter, 0)) for letter in LETTERS] != counts:
         raise ValueError(f"label_count {counts} and label_counter {row['label_counter']} differ")
@@ -82,7 +82,7 @@ def _why(error: Exception) -> str:
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-    """How many pairs of each part are there: one a line."""
+    """How many pairs of each part are present: one per line."""
     return {part: (_lines(root / FOLDER / name), official) for part, (name, official) in PARTS.items()}
 
 
@@ -92,7 +92,7 @@ def _lines(path: Path) -> int:
 
 ENTRY = Entry(
     name="chaosnli",
-    what="ChaosNLI: 311,300 human votes on 3,113 pairs of sentences (SNLI and MNLI)",
+    description="ChaosNLI: 311,300 human votes on 3,113 pairs of sentences (SNLI and MNLI)",
     licence="CC BY-NC 4.0; cite Nie, Zhou & Bansal (2020)",
     source="https://github.com/easonnie/ChaosNLI",
     load=load,

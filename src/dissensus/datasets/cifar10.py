@@ -1,8 +1,7 @@
 """cifar10: the official binary version (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009).
 
 A record is one label byte and 3,072 pixel bytes: 32×32 red, then green, then blue. Five training files and one test
-file of 10,000 records each. What is there is read: a missing file or one with fewer whole records makes a smaller set,
-which says so in its notes.
+file of 10,000 records each. Missing files or records make a smaller set, and its notes say so.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ def load(part: Part = "train", root: Path | None = None) -> Data:
     if part not in FILES:
         raise InputError(f"part {part!r} is not one of {', '.join(FILES)}", where="cifar10", state="")
     folder = (root or data_root()) / FOLDER
-    here = [(place, folder / name) for place, name in enumerate(FILES[part]) if (folder / name).is_file()]
+    here = [(number, folder / name) for number, name in enumerate(FILES[part]) if (folder / name).is_file()]
     if not here:
         raise missing("cifar10", folder / FILES[part][0])
     records = [_records(path) for _, path in here]
     ids = [
-        f"{part}/{place * PER_FILE + row}"
-        for (place, _), rows in zip(here, records, strict=True)
+        f"{part}/{number * PER_FILE + row}"
+        for (number, _), rows in zip(here, records, strict=True)
         for row in range(len(rows))
     ]
     together = np.concatenate(records)
@@ -69,7 +68,7 @@ def _records(path: Path) -> NDArray[np.uint8]:
         raise InputError(
             f"{len(flat):,} bytes are not a whole number of records of {RECORD:,} bytes",
             where=str(path),
-            hint="The file is broken or cut short: remove it and run `dissensus data get cifar10`",
+            hint="Remove the broken file and run `dissensus data get cifar10`",
             state="",
         )
     records = flat.reshape(-1, RECORD)
@@ -78,14 +77,14 @@ def _records(path: Path) -> NDArray[np.uint8]:
         raise InputError(
             f"record {wrong[0]} has label {records[wrong[0], 0]}, not 0…{len(CLASSES) - 1}",
             where=str(path),
-            hint="This is not the binary version of CIFAR-10: run `dissensus data get cifar10`",
+            hint="Get the binary version of CIFAR-10: run `dissensus data get cifar10`",
             state="",
         )
     return records
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-    """How many images of each part are there, by the sizes of the files."""
+    """How many images of each part are present, by the sizes of the files."""
     present = {
         part: sum((root / FOLDER / name).stat().st_size // RECORD for name in names if (root / FOLDER / name).is_file())
         for part, names in FILES.items()
@@ -95,7 +94,7 @@ def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
 
 ENTRY = Entry(
     name="cifar10",
-    what="CIFAR-10: 60,000 colour images, 32×32, ten classes",
+    description="CIFAR-10: 60,000 colour images, 32×32, ten classes",
     licence="none stated; its page asks to cite Krizhevsky (2009)",
     source="https://www.cs.toronto.edu/~kriz/cifar.html",
     load=load,

@@ -1,8 +1,8 @@
-"""cifar100: the 10,000 test images of CIFAR-100 (Krizhevsky, 2009), near CIFAR-10 but of none of its classes.
+"""cifar100: the 10,000 test images of CIFAR-100 (Krizhevsky, 2009): like CIFAR-10, but none of its classes.
 
 The official binary version: a record is a coarse label byte, a fine label byte, and 3,072 pixel bytes as in CIFAR-10.
-Where the official file is not here, a sample is read in its place (see `samples`): 40 images a class of both official
-parts. Its size and that it is a sample are said in the notes.
+Where the official file is missing, a sample is read instead (see `samples`): 40 images per class from both official
+parts. The notes then say so.
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ def _records(path: Path) -> tuple[Tensor, Tensor]:
     whole = len(flat) > 0 and len(flat) % RECORD == 0
     records = flat.reshape(-1, RECORD) if whole else flat[:0].reshape(0, RECORD)
     if not whole or records[:, 1].max() >= len(CLASSES):
-        what = f"fine label {records[:, 1].max()} is no class" if whole else f"{len(flat):,} bytes are no whole records"
+        what = (
+            f"fine label {records[:, 1].max()} is not a class"
+            if whole
+            else f"{len(flat):,} bytes are not a whole number of records"
+        )
         raise InputError(
             f"{what} (a record has {RECORD:,} bytes, a coarse and a fine label first)",
             where=str(path),
@@ -74,7 +78,7 @@ def _records(path: Path) -> tuple[Tensor, Tensor]:
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-    """How many images there are, of the official file or of the sample."""
+    """How many images are present, in the official file or in the sample."""
     if (root / FILE).is_file():
         return {"test images": ((root / FILE).stat().st_size // RECORD, IMAGES)}
     present = samples.size(root / SAMPLE)
@@ -83,7 +87,7 @@ def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
 
 ENTRY = Entry(
     name="cifar100",
-    what="CIFAR-100: 10,000 test images, 32×32, a hundred classes (near CIFAR-10, and none of its classes)",
+    description="CIFAR-100: 10,000 test images, 32×32, a hundred classes (like CIFAR-10, but none of its classes)",
     licence="none stated; its page asks to cite Krizhevsky (2009)",
     source="https://www.cs.toronto.edu/~kriz/cifar.html",
     load=load,

@@ -1,8 +1,8 @@
-"""cifar10h: what about 51 people an image said of the 10,000 CIFAR-10 test images.
+"""cifar10h: about 51 votes on each of the 10,000 CIFAR-10 test images.
 
-Peterson, Battleday, Griffiths & Russakovsky, Human uncertainty makes classification more robust (ICCV 2019; 001). The
-votes are the released counts, in the order of the CIFAR-10 test set: 511,000 in all. Who cast them is known only in the
-raw rows (`annotators=True`), of which there are a few more: 2,571 annotators with 200 images each, 514,200 votes.
+Peterson, Battleday, Griffiths & Russakovsky, Human uncertainty makes classification more robust (ICCV 2019). The votes
+are the released counts, in the order of the CIFAR-10 test set: 511,000 in all. Only the raw rows (`annotators=True`) say
+who voted; there are slightly more of them: 2,571 annotators with 200 images each, 514,200 votes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _GET_AGAIN = "Remove it and run `dissensus data get cifar10h`"
 
 
 def load(annotators: bool = False, items: int | None = None, root: Path | None = None) -> Data:
-    """The test images with their votes; `annotators=True` takes the raw rows, which say who cast each.
+    """The test images with their votes; `annotators=True` reads the raw rows, which say who voted.
 
-    `items` takes only the first so many, for a quick look.
+    `items` keeps only the first items, for a quick look.
     """
     root = root or data_root()
     path = root / FOLDER / (RAW if annotators else COUNTS)
@@ -65,7 +65,7 @@ def _counts(path: Path, ids: tuple[str, ...]) -> Votes:
 
 
 def _raw(path: Path, ids: tuple[str, ...]) -> Votes:
-    """One row a trial, attention checks among them (they are no images of the test set, and are left out)."""
+    """One row per trial. Attention checks are left out: their images are not from the test set."""
     columns = ["annotator_id", "is_attn_check", "chosen_label", "cifar10_test_test_idx"]
     types = dict.fromkeys(columns, pa.int64())
     options = arrow_csv.ConvertOptions(include_columns=columns, column_types=types)
@@ -82,7 +82,7 @@ def _raw(path: Path, ids: tuple[str, ...]) -> Votes:
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-    """How many images are there, and for how many of them there are counts."""
+    """How many images are present, and how many rows of counts."""
     counts = root / FOLDER / COUNTS
     rows = len(np.load(counts, mmap_mode="r")) if counts.is_file() else 0
     images, _ = cifar10.sizes(root)["test images"]
@@ -93,7 +93,7 @@ _DATA = "https://raw.githubusercontent.com/jcpeterson/cifar-10h/master/data"
 
 ENTRY = Entry(
     name="cifar10h",
-    what="CIFAR-10H: 511,000 human votes on the CIFAR-10 test images",
+    description="CIFAR-10H: 511,000 human votes on the CIFAR-10 test images",
     licence="CC BY-NC-SA 4.0 (votes); cite Peterson et al. (2019)",
     source="https://github.com/jcpeterson/cifar-10h",
     load=load,

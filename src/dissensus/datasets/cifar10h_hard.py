@@ -1,10 +1,12 @@
-"""cifar10h_hard: the 1,103 images of CIFAR-10H on which 002 trains, spread over the range of vote entropy.
+"""cifar10h_hard: 1,103 images of CIFAR-10H, spread over the range of vote entropy.
 
-Singh, Tiwari, Hasanbeig & Gupta (002) draw "with 10 entropy bins and up to 200 samples per bin". Ten half-open bins of
-equal width over [0, the largest entropy] and 200 a bin give exactly their 1,103: the single most disputed image lies on
-the upper end, in no bin, and falls out. Which images are drawn from the four fullest bins depends on the seed.
+Singh, Tiwari, Hasanbeig & Gupta ("Soft-Label Training Preserves Epistemic Uncertainty", 2025) draw "with 10 entropy bins
+and up to 200 samples per bin". Ten half-open bins of equal width over [0, the largest entropy] and 200 images per bin
+give exactly their 1,103: the single most disputed image lies on the upper end, in no bin, and is left out. Which images
+are drawn from the four fullest bins depends on the seed.
 
-"Hard" in 002 is the majority vote, so there is no gold here: `cifar10h` has the CIFAR labels of the same images.
+"Hard" labels are the majority vote in that paper, so there is no gold here: `cifar10h` has the CIFAR labels of the same
+images.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from dissensus.datasets.data import Data
 from dissensus.votes.votes import Floats, Ints
 
 BINS = 10
-MOST = 200  # images a bin
+MOST = 200  # images per bin
 
 
 def load(seed: int = 0, root: Path | None = None) -> Data:
@@ -52,7 +54,7 @@ def spread(entropy: Floats, seed: int) -> Ints:
 
 ENTRY = Entry(
     name="cifar10h_hard",
-    what="CIFAR-10H-Hard: the 1,103 images of 002, spread over the range of vote entropy",
+    description="CIFAR-10H-Hard: 1,103 images spread over the range of vote entropy (Singh et al. 2025)",
     licence=cifar10h.ENTRY.licence,
     source=cifar10h.ENTRY.source,
     load=load,

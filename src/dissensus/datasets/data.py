@@ -1,4 +1,4 @@
-"""Data: what the model sees, beside what people said of it."""
+"""Data: what the model sees, and what people said about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dissensus.metrics.checks import check_probabilities
 from dissensus.votes.votes import Votes
 
 Text = str | tuple[str, str]
-"""What people read of an item: a text, or a pair of texts (premise and hypothesis)."""
+"""What people read about an item: a text, or a pair of texts (premise and hypothesis)."""
 
 Moments = tuple[tuple[float, ...], tuple[float, ...]]
 """Mean and std per channel of images in [0, 1]."""
@@ -24,13 +24,13 @@ Moments = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows aligned by id: inputs, and what is known of their labels.
+    """Rows aligned by id: inputs, and what is known about their labels.
 
     `x` is uint8 [N, C, H, W] for images, float32 [N, D] for features, or None where only labels matter. `texts` are what
-    people read, where they read: an encoder makes `x` of them. What people said is `votes`, or `probs` where only their
-    shares are known. `truth` is the distribution a simulated crowd was drawn from. `notes` are sentences that every
-    report of these data must carry (a partial download, a simulated crowd, where features come from). `moments` are those
-    that every paper on these images normalises by, where there are such; they are not part of the digest.
+    people read, if they read: an encoder turns them into `x`. What people said is `votes`, or `probs` where only their
+    shares are known. `truth` is the distribution that the votes of a simulated crowd were drawn from. `notes` are
+    sentences for every report on these data (a partial download, a simulated crowd, where features come from). `moments`
+    are the mean and std that all papers on these images normalise by; they are not part of the digest.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Data:
             if rows is not None and len(rows) != n:
                 raise InputError(f"{name} has {len(rows)} rows but there are {n} ids", where=self.name, state="")
         if self.votes is not None and (self.votes.items != self.ids or self.votes.classes != self.classes):
-            raise InputError("the votes are of other items or classes than the data", where=self.name, state="")
+            raise InputError("the votes have other items or classes than the data", where=self.name, state="")
         if self.votes is not None and self.probs is not None:
             raise InputError("give votes or probabilities, not both", where=self.name, state="")
         if self.probs is not None:
@@ -84,7 +84,7 @@ class Data:
 
     @cached_property
     def people(self) -> Tensor:
-        """What people said, float64 [N, K]: shares of votes, or the probabilities given in their place."""
+        """What people said, float64 [N, K]: shares of votes, or the probabilities given instead."""
         if self.votes is not None:
             return torch.from_numpy(self.votes.soft.copy())
         if self.probs is not None:
@@ -103,7 +103,7 @@ class Data:
 
     @cached_property
     def labels(self) -> Tensor:
-        """One class an item for hard metrics and strata, int64 [N]: gold where there is one, else the majority."""
+        """One class per item for hard metrics and strata, int64 [N]: gold where there is one, else the majority."""
         return self.gold.long() if self.gold is not None else majority(self.people)
 
     @property
@@ -113,7 +113,7 @@ class Data:
 
     @cached_property
     def digest(self) -> str:
-        """Of the content, not of the file it came from."""
+        """A hash of the content, not of the file it came from."""
         sha = hashlib.sha256(repr((self.name, self.classes, self.ids)).encode())
         if self.texts is not None:
             sha.update(repr(self.texts).encode())

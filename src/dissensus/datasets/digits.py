@@ -1,15 +1,15 @@
-"""digits: 1,797 real handwritten digits, 8×8, with a simulated crowd whose every probability is known.
+"""digits: 1,797 real handwritten digits, 8×8, with a simulated crowd whose probabilities are all known.
 
-The images are those inside scikit-learn (the test part of the UCI set Optical Recognition of Handwritten Digits). The
-crowd is ours. Nobody in it sees an image clearly: its upper two rows are covered (which makes an open 4 and a 9 alike)
-and the rest is blurred. What can be told from that view is the leave-one-out posterior of a kernel classifier, so no
-method under test is of the family that made the labels. Each annotator blunts it by a temperature of their own,
-and now and then says a look-alike instead, with a habit of their own. `truth` is the mean over the pool, from which
-each item's annotators are drawn evenly and without replacement: exactly the distribution of a single vote.
+The images are those in scikit-learn (the test part of the UCI set Optical Recognition of Handwritten Digits). The crowd
+is simulated. No annotator sees an image clearly: its upper two rows are covered (an open 4 then looks like a 9) and the
+rest is blurred. What that view shows is the leave-one-out posterior of a kernel classifier, so no method under test is of
+the family that made the labels. Each annotator flattens it by a temperature of their own, and sometimes names a
+similar digit instead, with a habit of their own. `truth` is the mean over the pool, from which each item's annotators are
+drawn uniformly without replacement: exactly the distribution of a single vote.
 
-The same bits on every machine, as far as can be: views and distances are whole numbers, each annotator's distribution is
-rounded to multiples of 2⁻²⁰ and everything after that is exact. Only a last-bit difference in `exp` or a sum that falls
-on a rounding edge could move a probability by 10⁻⁶, by chance once in some hundreds of machines.
+The result has the same bits on every machine, as far as possible: views and distances are whole numbers, each annotator's
+distribution is rounded to multiples of 2⁻²⁰, and everything after that is exact. Only a last-bit difference in `exp` or
+in a sum right at a rounding edge could move a probability by 10⁻⁶: by chance on one of some hundreds of machines.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from dissensus.votes.votes import Floats, Ints, Votes, row_names
 ITEMS = 1797
 CLASSES = tuple("0123456789")
 ANNOTATORS = 200
-CROWD = 0  # the seed of the one crowd there is: another crowd would be another data set
+CROWD = 0  # the seed of the crowd: another crowd would be another data set
 COVERED_ROWS = 2
 BANDWIDTH = 36.0  # the median distance to the nearest neighbour in the view is 83
 TEMPERATURES = (1.0, 2.2)
-MOST_SLIPS = 0.03  # the share of look-alikes that the least careful annotator says
+MOST_SLIPS = 0.03  # the share of slips of the least careful annotator
 GRID = 2**20
 
 NOTE = (
@@ -43,10 +43,10 @@ NOTE = (
 
 @lru_cache(maxsize=4)
 def load(votes: int = 50) -> Data:
-    """The data, with this many votes an item from different annotators; fewer votes are the first of more."""
+    """The data, with this many votes per item from different annotators; fewer votes are the first of more."""
     if not 1 <= votes <= ANNOTATORS:
         raise InputError(
-            f"{votes} votes an item cannot be cast", where="digits", hint=f"Ask for 1 to {ANNOTATORS}", state=""
+            f"{votes} votes per item are not possible", where="digits", hint=f"Ask for 1 to {ANNOTATORS}", state=""
         )
     images, gold = _images()
     said = _crowd()
@@ -78,7 +78,7 @@ def _images() -> tuple[Ints, Ints]:
 
 @lru_cache(maxsize=1)
 def _crowd() -> Ints:
-    """What each annotator says of each item [A, N, K], in units of 1 / GRID; rows sum to GRID."""
+    """The distribution of each annotator's vote on each item [A, N, K], in units of 1 / GRID; rows sum to GRID."""
     images, gold = _images()
     seen = _posterior(_view(images), gold)
     person = np.arange(ANNOTATORS)
@@ -119,7 +119,7 @@ def _posterior(view: Floats, gold: Ints) -> Floats:
 
 
 def _look_alikes(seen: Floats, gold: Ints) -> Ints:
-    """The digit that each annotator slips into from each digit [A, K], drawn by how often the view confuses the two."""
+    """The digit that each annotator slips to from each digit [A, K], drawn by how often the view confuses the two."""
     classes = len(CLASSES)
     mean = np.stack([seen[gold == digit].mean(0) for digit in range(classes)])
     confusable = mean + mean.T
@@ -139,7 +139,7 @@ def _on_grid(probs: Floats) -> Ints:
 
 ENTRY = Entry(
     name="digits",
-    what="1,797 handwritten digits, 8×8, with a simulated crowd whose true distribution is known",
+    description="1,797 handwritten digits, 8×8, with a simulated crowd whose true distribution is known",
     licence="images: those inside scikit-learn, cite Alpaydin & Kaynak (UCI, 1998); the crowd is part of dissensus",
     source="https://archive.ics.uci.edu/dataset/80",
     load=load,

@@ -1,4 +1,4 @@
-"""Fetching official files: resumed, retried, checked, and put in place whole or not at all. Standard library only."""
+"""Downloading official files: resumed, retried, checked, complete or not at all. Standard library only."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from dissensus.errors import InputError
 
 CHUNK = 1 << 18
 ATTEMPTS = 5
-RECORD = "downloads.json"  # under the data folder: what was fetched, with its digest
+RECORD = "downloads.json"  # in the data folder: what was downloaded, with its digest
 
-Progress = Callable[[int, int | None], None]  # (bytes so far, bytes in all where the server says)
+DownloadProgress = Callable[[int, int | None], None]  # (bytes so far, total bytes where the server gives them)
 
 
 class _InterruptedError(Exception):
-    """The network failed in a way that another attempt may cure."""
+    """The network failed; another attempt may succeed."""
 
 
 def fetch(
     remote: Remote,
     root: Path,
     *,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
     timeout: float = 30.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Bring one remote file (or an archive's content) into `root`, and say in a sentence how it was checked.
+    """Download one file (or the content of an archive) to `root`; returns a sentence on how it was checked.
 
-    A source's own checksum is binding. Where there is none, the digest of the first download is recorded in
+    A checksum published by the source must match. Where there is none, the digest of the first download is recorded in
     `downloads.json`, and a later download must have the same.
     """
     with _explained(root):
@@ -64,9 +64,9 @@ def fetch(
 
 
 def _download(
-    remote: Remote, part: Path, *, progress: Progress | None, timeout: float, sleep: Callable[[float], None]
+    remote: Remote, part: Path, *, progress: DownloadProgress | None, timeout: float, sleep: Callable[[float], None]
 ) -> None:
-    """Fill `part`, going on from what an earlier call left. Only attempts that get no further than before are counted."""
+    """Fill `part`, continuing where an earlier call stopped. Only attempts that get no further than before count."""
     furthest, failures = 0, 0
     while True:
         try:
@@ -80,15 +80,15 @@ def _download(
                 raise InputError(
                     f"the download failed {ATTEMPTS} times in a row ({error})",
                     where=remote.url,
-                    hint="Look at the network, and run the command again",
-                    state=f"The {have:,} bytes that came are kept, to go on from there if the server allows it.",
+                    hint="Check the network and run the command again",
+                    state=f"The {have:,} bytes received are kept; the next download continues there if possible.",
                 ) from error
             sleep(min(2.0 ** (failures - 1), 30.0))
 
 
-def _attempt(remote: Remote, part: Path, *, progress: Progress | None, timeout: float) -> None:
-    """One request. New bytes are put after old ones only if the server vouches that the file is still the same
-    (If-Range), or if a published checksum will tell in the end.
+def _attempt(remote: Remote, part: Path, *, progress: DownloadProgress | None, timeout: float) -> None:
+    """One request. New bytes are appended to old ones only if the server confirms that the file is still the same
+    (If-Range), or if a published checksum is checked in the end.
     """
     validator = _validator_file(part).read_text() if _validator_file(part).exists() else ""
     have = _size(part) if validator or remote.md5 else 0
@@ -106,7 +106,7 @@ def _attempt(remote: Remote, part: Path, *, progress: Progress | None, timeout: 
     with answer:
         if answer.status == 206 and _range(answer.headers)[0] != have:
             _discard(part)
-            raise _InterruptedError("the server sent another part than was asked for")
+            raise _InterruptedError("the server sent another part than requested")
         done = have if answer.status == 206 else 0
         length = answer.headers.get("Content-Length")
         total = None if length is None else done + int(length)
@@ -122,8 +122,8 @@ def _attempt(remote: Remote, part: Path, *, progress: Progress | None, timeout: 
 
 
 def _answer_to_refusal(error: urllib.error.HTTPError, remote: Remote, part: Path) -> None:
-    """Return if everything is already here, ask for another attempt if that may help, give up otherwise."""
-    if error.code == 416:  # nothing left from that place on
+    """Return if the file is already complete, ask for another attempt if that may help, else give up."""
+    if error.code == 416:  # there is nothing after these bytes
         if _range(error.headers)[1] == _size(part):
             return
         _discard(part)
@@ -131,13 +131,13 @@ def _answer_to_refusal(error: urllib.error.HTTPError, remote: Remote, part: Path
         raise InputError(
             f"the server answers {error.code} {error.reason}",
             where=remote.url,
-            hint="The file may have moved: see the page of the data set, which `dissensus data list` names",
+            hint="Look at the page of the data set (`dissensus data list` names it): the file may have moved",
         ) from error
     raise _InterruptedError(f"{error.code} {error.reason}") from error
 
 
 def _read(answer: Any) -> bytes:
-    """The next bytes. Apart from writing, so that a full disk is not taken for a broken connection."""
+    """The next bytes. Separate from writing, so that a full disk is not taken for a broken connection."""
     try:
         chunk: bytes = answer.read(CHUNK)
     except (OSError, http.client.HTTPException) as error:
@@ -146,7 +146,7 @@ def _read(answer: Any) -> bytes:
 
 
 def _range(headers: Any) -> tuple[int | None, int | None]:
-    """Where an answer begins and how long the whole is: `bytes 100-199/200` or `bytes */200`."""
+    """Where an answer begins and the length of the file: `bytes 100-199/200` or `bytes */200`."""
     span, _, whole = str(headers.get("Content-Range", "")).removeprefix("bytes ").partition("/")
     first = span.partition("-")[0]
     return int(first) if first.isdigit() else None, int(whole) if whole.isdigit() else None
@@ -159,18 +159,18 @@ def _validator(headers: Any) -> str:
 
 
 def _check(remote: Remote, part: Path, *, known: Any) -> tuple[str, str]:
-    """The SHA-256 of what came, and in words what it was compared with; InputError if it is not what it should be."""
+    """The SHA-256 of the file, and a sentence on what it was compared with; InputError if they differ."""
     with part.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    thrown_away = "What came was thrown away; files already here are as they were."
+    thrown_away = "The download was deleted; files that were already here are unchanged."
     if remote.md5 is not None:
         with part.open("rb") as file:
             md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
         if md5 != remote.md5:
             raise InputError(
-                f"the MD5 of what came is {md5}, but {remote.md5_source} says {remote.md5}",
+                f"the MD5 of the download is {md5}, but {remote.md5_source} says {remote.md5}",
                 where=remote.url,
-                hint="It was damaged on the way or changed at the source: run the command again",
+                hint="Run the command again: it was damaged on the way, or changed at the source",
                 state=thrown_away,
             )
         return sha256, f"{remote.name}: its MD5 is the one published at {remote.md5_source}."
@@ -219,7 +219,7 @@ def _discard(part: Path) -> None:
 
 @contextmanager
 def _explained(root: Path) -> Iterator[None]:
-    """What the file system refuses, in words."""
+    """Turn an error of the file system into a message."""
     try:
         yield
     except OSError as error:
@@ -228,5 +228,5 @@ def _explained(root: Path) -> Iterator[None]:
             "the disk is full" if full else f"cannot write there ({error.strerror or error})",
             where=str(root),
             hint="Make room and run the command again" if full else "Set DISSENSUS_DATA to a folder you may write to",
-            state="What came so far is kept." if full else "",
+            state="The bytes received so far are kept." if full else "",
         ) from error

@@ -1,7 +1,7 @@
 """Features of a data set: a file that an encoder made, found by the encoder's name and matched by id.
 
-A spec then carries that name and, in the digest of the data, the features themselves, never a path. A file is
-`<data set>-<name>.npz` in the folder `features` of the data folder, or of the user's cache where that one is read-only.
+A spec then holds that name and, through the digest of the data, the features themselves; never a path. A file is
+`<data set>-<name>.npz` in the folder `features` of the data folder, or of the user's cache where the former is read-only.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from dissensus.votes.votes import Ints
 Contents = Sequence[Text] | Tensor
 """What an encoder reads: texts, pairs of texts, or images uint8 [N, C, H, W]."""
 
-SAID = ("encoder", "model", "input", "pooling", "pairs")  # the parts of a provenance that a report names
+REPORTED = ("encoder", "model", "input", "pooling", "pairs")  # the parts of a provenance that a report names
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """`x` float32 [N, D], a row an id, and how it came about as plain JSON.
+    """`x` float32 [N, D], one row per id, and how it was made as plain JSON.
 
-    `keys` are digests of what each row was made of; a file from elsewhere has none, and is taken at its word.
+    `keys` are digests of the content that each row was made from; a file from elsewhere has none, and is trusted.
     """
 
     ids: tuple[str, ...]
@@ -48,9 +48,9 @@ class Features:
 
     @property
     def sentence(self) -> str:
-        """What a report says of the inputs."""
-        said = [str(self.provenance[part]) for part in SAID if part in self.provenance]
-        return f"The inputs are {self.x.shape[1]:,} frozen features an item" + (f": {'; '.join(said)}." if said else ".")
+        """What a report says about the inputs."""
+        origin = "; ".join(str(self.provenance[part]) for part in REPORTED if part in self.provenance)
+        return f"The inputs are {self.x.shape[1]:,} frozen features per item" + (f": {origin}." if origin else ".")
 
 
 def content_keys(contents: Contents) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def content_keys(contents: Contents) -> tuple[str, ...]:
 
 
 def contents_of(data: Data) -> Contents:
-    """What an encoder would read of these data."""
+    """What an encoder would read: the texts or the images of these data."""
     if data.texts is not None:
         return data.texts
     if data.x is not None and data.x.dtype == torch.uint8 and data.x.ndim == 4:
@@ -81,9 +81,7 @@ def attach(data: Data, name: str, root: Path | None = None) -> Data:
     paths = [home / file_name(data.name, name) for home in homes(root)]
     command = f"Run `dissensus embed {data.name} {name}`"
     problems = []
-    for path in filter(
-        Path.is_file, paths
-    ):  # what does not fit in a read-only folder may have been made anew in the cache
+    for path in filter(Path.is_file, paths):  # features in a read-only folder may be stale, and newer ones in the cache
         features = read(path)
         try:
             rows = _matched(data, features)
@@ -99,24 +97,24 @@ def attach(data: Data, name: str, root: Path | None = None) -> Data:
 
 
 def _matched(data: Data, features: Features) -> Ints:
-    """The row of each item, which must be there and made of what the item is now."""
-    place = {row_id: row for row, row_id in enumerate(features.ids)}
-    if absent := [row_id for row_id in data.ids if row_id not in place]:
+    """The row of each item, which must exist and be made from the item's present content."""
+    row_of = {row_id: row for row, row_id in enumerate(features.ids)}
+    if absent := [row_id for row_id in data.ids if row_id not in row_of]:
         what = f"{len(absent):,} of {len(data):,} items have no features, {absent[0]!r} among them"
         raise InputError(what, hint=" with the data set's options (--option)")
-    rows = np.array([place[row_id] for row_id in data.ids], dtype=np.int64)
+    rows = np.array([row_of[row_id] for row_id in data.ids], dtype=np.int64)
     if features.keys is not None:
         now = content_keys(contents_of(data))
         if other := [row_id for row_id, row, key in zip(data.ids, rows, now, strict=True) if features.keys[row] != key]:
-            what = f"the features of {other[0]!r} were made of something else than what it is now"
+            what = f"the features of {other[0]!r} were made from other content than it has now"
             raise InputError(f"{what} ({len(other):,} such items)")
     return rows
 
 
 def store(features: Features, dataset: str, name: str, root: Path | None = None) -> Path:
-    """Write a data set's features to the first of its homes that can be written to.
+    """Write a data set's features to the first of its folders that can be written to.
 
-    Features that the same encoder made of other items before (another draw, another part) are kept beside them.
+    Features that the same encoder made earlier for other items (another draw, another part) are kept.
     """
     path = writable_home(root) / file_name(dataset, name)
     before = read(path) if path.is_file() else None
@@ -146,7 +144,7 @@ def read(path: Path) -> Features:
             raise _bad(path, f"there are {len(values):,} {name} for {len(x):,} rows")
     ids = names["ids"]
     if len(set(ids)) < len(ids):
-        raise _bad(path, "an id stands there twice")
+        raise _bad(path, "an id occurs twice")
     finite = np.isfinite(x).all(1)
     if not finite.all():
         raise _bad(path, f"the features of {ids[int(np.argmin(finite))]!r} are not all finite")
@@ -159,7 +157,7 @@ def _bad(path: Path, what: str) -> InputError:
 
 
 def write(features: Features, path: Path) -> None:
-    """Whole or not at all."""
+    """Write the file, completely or not at all."""
     arrays = {
         "x": features.x,
         "ids": np.array(features.ids, dtype=np.str_),
@@ -171,7 +169,7 @@ def write(features: Features, path: Path) -> None:
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """An .npz, put in place only when all of it is written."""
+    """Write an .npz that gets its name only when it is complete."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as aside:
@@ -182,33 +180,33 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def file_name(dataset: str, name: str) -> str:
-    """Names of encoders hold colons and slashes, which file systems do not like."""
+    """The file's name: an encoder's name without colons and slashes."""
     return f"{dataset}-{re.sub(r'[^A-Za-z0-9.+@-]+', '_', name)}.npz"
 
 
 def homes(root: Path | None = None) -> tuple[Path, ...]:
-    """Where features are looked for, in this order."""
+    """The folders where features are looked for, in this order."""
     return tuple(dict.fromkeys(folder / "features" for folder in (root or data_root(), user_cache())))
 
 
 def writable_home(root: Path | None = None) -> Path:
-    """The first home that can be written to."""
-    places = homes(root)
-    for place in places:
-        if _writable(place):
-            return place
+    """The first folder for features that can be written to."""
+    folders = homes(root)
+    for folder in folders:
+        if _writable(folder):
+            return folder
     raise InputError(
         "features cannot be written there",
-        where=" or ".join(map(str, places)),
+        where=" or ".join(map(str, folders)),
         hint="Set DISSENSUS_DATA or XDG_CACHE_HOME to a folder you may write to",
     )
 
 
 def _writable(folder: Path) -> bool:
-    """Whether the folder, or the nearest one above that exists, may be written to.
+    """Whether the folder, or its nearest parent that exists, may be written to.
 
-    One whose mode gives nobody the right is read-only also for root, to whom the system would refuse nothing.
+    A folder whose mode allows nobody to write counts as read-only for root too, whom the system would not stop.
     """
-    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    marked = nearest.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
-    return nearest.is_dir() and bool(marked) and os.access(nearest, os.W_OK | os.X_OK)
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    write_bits = nearest.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    return nearest.is_dir() and bool(write_bits) and os.access(nearest, os.W_OK | os.X_OK)

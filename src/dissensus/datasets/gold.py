@@ -1,4 +1,4 @@
-"""Gold labels: one class an item, from a file."""
+"""Gold labels: one class per item, from a file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from dissensus.errors import InputError
 from dissensus.votes.alignment import match_rows
 from dissensus.votes.cells import encode
-from dissensus.votes.files import PathLike, array_place, kind_of, load_arrays
+from dissensus.votes.files import PathLike, kind_of, load_arrays, row_of_array
 from dissensus.votes.read import unknown_label
-from dissensus.votes.roles import find, unfound
+from dissensus.votes.roles import column_error, find
 from dissensus.votes.tables import open_table
 from dissensus.votes.votes import Ints, row_names
 
@@ -21,12 +21,12 @@ def read_gold(
 ) -> Ints:
     """The class of each of `ids`, int64 [N], as an index into `classes`.
 
-    A table has a column called gold, truth, target, label … (or just one beside the items), matched by its item column,
-    or by row where there is none; an .npy or .npz holds one list, matched by row. Labels are names of classes; where none
-    of them is, they must all be numbers of classes, 0…K-1.
+    A table has a column called gold, truth, target, label … (or only one beside the items), matched by its item column,
+    or by position where there is none; an .npy or .npz holds one list, matched by position. Labels are names of classes;
+    if none of them is, all must be numbers of classes, 0…K-1.
     """
-    labels, found, where = _array_labels(path) if kind_of(path) in ("npy", "npz") else _table_labels(path, item, label)
-    rows = match_rows(ids, found, len(labels), path=path)
+    labels, in_file, where = _array_labels(path) if kind_of(path) in ("npy", "npz") else _table_labels(path, item, label)
+    rows = match_rows(ids, in_file, len(labels), path=path)
     names, codes = np.unique(np.array(labels, dtype=object), return_inverse=True)
     by_name = any(name in set(classes) for name in names)
     position = {name: index for index, name in enumerate(classes if by_name else row_names(len(classes)))}
@@ -37,7 +37,7 @@ def read_gold(
     return to_class[codes][rows]
 
 
-Labels = tuple[list[str], tuple[str, ...] | None, Callable[[int], str]]  # labels, ids, and the place of a row
+Labels = tuple[list[str], tuple[str, ...] | None, Callable[[int], str]]  # labels, ids, and what names a row in messages
 
 
 def _array_labels(path: PathLike) -> Labels:
@@ -47,7 +47,7 @@ def _array_labels(path: PathLike) -> Labels:
         shapes = ", ".join(f"{name} {array.dtype}{array.shape}".strip() for name, array in lists.items())
         what = f"there is not exactly one list of classes in it ({shapes or 'it is empty'})"
         raise InputError(what, where=str(path), hint="Save one array [items] of whole numbers or names")
-    return [str(label) for label in array.tolist()], None, lambda row: array_place(path, row)
+    return [str(label) for label in array.tolist()], None, lambda row: row_of_array(path, row)
 
 
 def _table_labels(path: PathLike, item: str | None, label: str | None) -> Labels:
@@ -56,7 +56,7 @@ def _table_labels(path: PathLike, item: str | None, label: str | None) -> Labels
     others = [name for name in table.names if name != id_column]
     gold_column = others[0] if label is None and len(others) == 1 else find(table, "gold", label)
     if gold_column is None:
-        raise unfound(table, "no column is known to hold the gold labels", "Call it `gold`, beside a column `item`")
+        raise column_error(table, "no column is known to hold the gold labels", "Name it `gold`, beside a column `item`")
     parts = []
     for name in [gold_column] if id_column is None else [gold_column, id_column]:
         codes, names = encode(table.columns([name])[0], f"{path}, column {name!r}")

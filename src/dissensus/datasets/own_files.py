@@ -1,4 +1,4 @@
-"""The user's own files beside the votes: predictions, probabilities, features."""
+"""The user's own files: predictions, probabilities, features."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dissensus.votes.tables import open_table
 
 
 def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
-    """What a model says of each item, float64 [N, K], from npy, npz, CSV, TSV, JSONL or Parquet.
+    """A model's predictions, float64 [N, K], from npy, npz, CSV, TSV, JSONL or Parquet.
 
-    Logits or probabilities: this does not look (`read_probabilities` does), but NaN and +inf are refused. A table has
-    one column a class; its first column is the ids if it is called id, item, … or nothing (or `item` names it). A CSV
-    whose first line is numbers has no header. An .npz holds one matrix and, if it likes, `ids` and `classes`.
+    Logits or probabilities: only NaN and +inf are refused (`read_probabilities` checks more). A table has one column per
+    class; its first column holds the ids if it is called id, item, … or nothing (or `item` names it). A CSV whose first
+    line is numbers has no header. An .npz holds one matrix and optionally `ids` and `classes`.
     """
     matrix = array_matrix(path) if kind_of(path) in ("npy", "npz") else table_matrix(open_table(path), item)
     bad = np.isnan(matrix.values) | (matrix.values == np.inf)
@@ -29,7 +29,7 @@ def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
 
 
 def read_probabilities(path: PathLike, *, item: str | None = None) -> Matrix:
-    """A distribution an item: like `read_predictions`, and every row must sum to 1."""
+    """One distribution per item: like `read_predictions`, and every row must sum to 1."""
     matrix = read_predictions(path, item=item)
     check_shares(matrix.values, where=matrix.where)
     return matrix

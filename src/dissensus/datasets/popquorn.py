@@ -1,8 +1,9 @@
-"""popquorn: how polite 3,718 emails are, in the eyes of about 7 of 506 people each.
+"""popquorn: how polite 3,718 emails are, about 7 ratings each by 506 people.
 
 Pei & Jurgens, When Do Annotator Demographics Matter? Measuring the Influence of Annotator Demographics with the POPQUORN
-Dataset (LAW 2023): its politeness ratings, from 1 (not polite at all) to 5 (very polite). One row a rating, in the
-columns `instance_id, user_id, text, politeness`; others (who the rater is) are not read. 002 says 3,700 texts.
+Dataset (LAW 2023): its politeness ratings, from 1 (not polite at all) to 5 (very polite). One row per rating, in the
+columns `instance_id, user_id, text, politeness`; others (who the rater is) are not read. "Soft-Label Training Preserves
+Epistemic Uncertainty" (2025) counts 3,700 texts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, shar
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 from dissensus.votes.cells import encode, numbers
-from dissensus.votes.tables import Table, open_table
+from dissensus.votes.tables import FileTable, open_table
 from dissensus.votes.votes import Ints, Votes
 
 CLASSES = ("1", "2", "3", "4", "5")
@@ -27,7 +28,7 @@ RATINGS = 25_042
 
 
 def load(root: Path | None = None) -> Data:
-    """Texts with who rated them how; items in order of first appearance. There is no gold."""
+    """Texts with their ratings and raters; items in order of first appearance. There is no gold."""
     path = (root or data_root()) / FILE
     if not path.is_file():
         raise missing("popquorn", path)
@@ -50,14 +51,14 @@ def load(root: Path | None = None) -> Data:
     )
 
 
-def _names(table: Table, name: str, columns: Mapping[str, pa.ChunkedArray]) -> tuple[Ints, tuple[str, ...]]:
+def _names(table: FileTable, name: str, columns: Mapping[str, pa.ChunkedArray]) -> tuple[Ints, tuple[str, ...]]:
     codes, names = encode(columns[name], f"{table.path}, column {name!r}")
     if (codes < 0).any():
         raise _not_popquorn(f"{name} is empty", table.where(int(np.argmax(codes < 0))))
     return codes, names
 
 
-def _ratings(table: Table, column: pa.ChunkedArray) -> Ints:
+def _ratings(table: FileTable, column: pa.ChunkedArray) -> Ints:
     """0…4 [V]; the file may write 3 or 3.0."""
     values = numbers(column)
     if values is None:
@@ -69,7 +70,7 @@ def _ratings(table: Table, column: pa.ChunkedArray) -> Ints:
     return values.astype(np.int64) - 1
 
 
-def _one_each(table: Table, item: Ints, items: tuple[str, ...], text: Ints) -> Ints:
+def _one_each(table: FileTable, item: Ints, items: tuple[str, ...], text: Ints) -> Ints:
     """The text of each item [N], which must be the same in all its rows."""
     of_item = np.empty(len(items), dtype=np.int64)
     of_item[item[::-1]] = text[::-1]  # the last write wins: that of the first row
@@ -85,7 +86,7 @@ def _not_popquorn(what: str, where: str) -> InputError:
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-    """How many ratings are there."""
+    """How many ratings are present."""
     path = root / FILE
     present = len(open_table(path).columns(["politeness"])[0]) if path.is_file() else 0
     return {"ratings": (present, RATINGS)}
@@ -93,7 +94,7 @@ def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
 
 ENTRY = Entry(
     name="popquorn",
-    what="POPQUORN: 25,042 ratings of how polite 3,718 emails are",
+    description="POPQUORN: 25,042 ratings of how polite 3,718 emails are",
     licence="none stated; cite Pei & Jurgens (2023)",
     source="https://github.com/Jiaxin-Pei/Potato-Prolific-Dataset",
     load=load,

@@ -1,7 +1,7 @@
-"""Samples of image sets that are too large or too scattered to fetch: one .npz of `x` uint8 [N, 32, 32, 3] and `y` [N].
+"""Samples of image sets that are too large or scattered to download: one .npz of `x` uint8 [N, 32, 32, 3] and `y` [N].
 
-They serve as images from elsewhere: under the ten labels of CIFAR-10 (cinic10_imagenet, imagenet_far) or under none
-(tinyimagenet_other). There is no official file of this kind: the entry says which images to put into one.
+They are images from other sources: with the ten labels of CIFAR-10 (cinic10_imagenet, imagenet_far) or outside them
+(tinyimagenet_other). There is no official file of this kind: the entry says which images belong in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
         with np.load(path, allow_pickle=False) as stored:
             x, y = stored["x"], stored["y"]
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"this is no sample of images ({error})", where=str(path), hint=_FORM, state="") from error
+        raise InputError(f"this is not a sample of images ({error})", where=str(path), hint=_FORM, state="") from error
     if x.dtype != np.uint8 or x.ndim != 4 or x.shape[1:] != (32, 32, 3) or y.shape != x.shape[:1] or not len(x):
         raise InputError(
             f"x is {x.dtype} {list(x.shape)} and y is {y.dtype} {list(y.shape)}", where=str(path), hint=_FORM, state=""
@@ -45,7 +45,7 @@ def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def size(path: Path) -> int:
-    """How many images a sample has, by its header alone; 0 where there is none, or a broken one."""
+    """How many images a sample has, read from its header; 0 where the file is missing or broken."""
     if not path.is_file():
         return 0
     try:
@@ -71,13 +71,13 @@ def _file(name: str) -> str:
     return f"{name.replace('_', '-')}-sample.npz"
 
 
-def _entry(name: str, what: str, licence: str, source: str, classes: tuple[str, ...]) -> Entry:
+def _entry(name: str, description: str, licence: str, source: str, classes: tuple[str, ...]) -> Entry:
     def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
         present = size(root / FOLDER / _file(name))
-        return {"images": (present, max(present, 1))}  # of a sample, what is here is all there should be
+        return {"images": (present, max(present, 1))}  # a sample has no official size
 
     load: Callable[..., Data] = partial(_load, name, classes)
-    return Entry(name, what, licence, source, load, sizes, by_hand=f"Put it at {FOLDER}/{_file(name)}. {_FORM}")
+    return Entry(name, description, licence, source, load, sizes, by_hand=f"Put it at {FOLDER}/{_file(name)}. {_FORM}")
 
 
 CINIC10_IMAGENET = _entry(

@@ -1,8 +1,8 @@
-"""svhn: house numbers from the street, the 26,032 cropped digits of the official test part; out of CIFAR's distribution.
+"""svhn: the 26,032 cropped digits of house numbers in the official test part; out of distribution for CIFAR-10.
 
 Netzer, Wang, Coates, Bissacco, Wu & Ng, Reading Digits in Natural Images with Unsupervised Feature Learning (2011). The
-file is MATLAB's: X uint8 [32, 32, 3, N] and y [N, 1], in which 10 stands for the digit 0. A file with fewer digits is a
-smaller set, which says so in its notes.
+file is a MATLAB file: X uint8 [32, 32, 3, N] and y [N, 1], in which 10 means the digit 0. A file with fewer digits is a
+smaller set, and its notes say so.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def load(root: Path | None = None) -> Data:
     try:
         stored = scipy.io.loadmat(path, variable_names=["X", "y"])
         x, y = stored["X"], stored["y"].ravel()
-    except Exception as error:  # SciPy raises whatever the broken bytes lead it to
-        raise _refused(path, f"this is no MATLAB file with X and y ({error})") from error
+    except Exception as error:  # SciPy may raise anything on broken bytes
+        raise _refused(path, f"this is not a MATLAB file with X and y ({error})") from error
     if x.dtype != np.uint8 or x.ndim != 4 or x.shape[:3] != (32, 32, 3) or x.shape[3] != len(y) or not len(y):
         raise _refused(path, f"X is {x.dtype} {list(x.shape)} with {len(y)} labels, not uint8 [32, 32, 3, N] with N")
     if y.min() < 1 or y.max() > 10:
@@ -53,18 +53,18 @@ def _refused(path: Path, what: str) -> InputError:
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-    """How many images are there, by the header of the file."""
+    """How many images are present, read from the header of the file."""
     try:
         shapes = {name: shape for name, shape, _ in scipy.io.whosmat(root / FILE)}
         present = int(shapes["y"][0])
-    except Exception:  # no file, or a broken one, of which `load` says what is wrong
+    except Exception:  # missing or broken: `load` says what is wrong
         present = 0
     return {"test images": (present, IMAGES)}
 
 
 ENTRY = Entry(
     name="svhn",
-    what="SVHN: 26,032 test images of house-number digits, 32×32 (out of distribution for CIFAR-10)",
+    description="SVHN: 26,032 test images of house-number digits, 32×32 (out of distribution for CIFAR-10)",
     licence="non-commercial use only; cite Netzer et al. (2011)",
     source="http://ufldl.stanford.edu/housenumbers/",
     load=load,

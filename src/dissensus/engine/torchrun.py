@@ -29,7 +29,7 @@ class TorchrunExecutor:
     def run(self, specs: Sequence[Spec], ledger: Ledger, listen: Listener = ignore) -> PlanResult:
         """Called by every process of the group, with the same arguments; only the first one listens."""
         scheduler = Scheduler(specs, ledger, listen) if self.group.leads else None
-        while (spec := cast(Spec | None, self.group.from_leader(_next(scheduler)))) is not None:
+        while (spec := self.group.from_leader(_next(scheduler))) is not None:
             _tell(scheduler, Event("started", spec.id))
 
             def progress(epoch: int, epochs: int, loss: float | None, run: str = spec.id) -> None:

@@ -1,4 +1,4 @@
-"""Judging predictions against people. `score` gives everything at once; `METRICS` says what each key of it means."""
+"""Judging predictions against people. `score` gives everything at once; `METRICS` says what each of its keys means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a confidence of 0.8 mean right four times in five? The event judged is "the top class is the label"."""
+"""Does a confidence of 0.8 mean right four times out of five? The event is "the top class is the label"."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def confidence_wrong(confidence: Tensor, correct: Tensor) -> float | None:
 def ece(confidence: Tensor, correct: Tensor, *, binning: Binning, bins: int) -> float:
     """Expected calibration error: |confidence − accuracy| of each bin, weighted by its share of the items.
 
-    `width`: equal intervals, closed on the right, 0 in the first (000: 10). `mass`: equal numbers of items, by stable
-    sorting and `array_split` (003: 15); where equal confidences straddle a border it depends on the order of the items.
+    `width`: equal intervals, closed on the right, 0 in the first. `mass`: equal numbers of items, by stable sorting and
+    `array_split`; where equal confidences lie on both sides of a border, it depends on the order of the items.
     """
     confidence, correct = checked_events(confidence, correct)
     gap = (confidence - correct.double()).numpy()
@@ -86,8 +86,8 @@ def brier_decomposition(confidence: Tensor, correct: Tensor, *, bins: int = 15) 
     """The Brier score (f − o)² of "the top class is the label" in five parts, over bins of equal mass.
 
     The usual three parts sum to the score only if all forecasts of a bin are equal; the variance of the forecasts inside
-    their bins and their covariance with the outcomes (here already doubled) close the gap. Stephenson, Coelho & Jolliffe,
-    "Two extra components in the Brier score decomposition", 2008.
+    their bins and their covariance with the outcomes (already doubled here) make up the difference (Stephenson,
+    Coelho & Jolliffe, "Two extra components in the Brier score decomposition", 2008).
     """
     confidence, correct = checked_events(confidence, correct)
     forecast, outcome = confidence.numpy(), correct.double().numpy()
@@ -110,8 +110,8 @@ def brier_decomposition(confidence: Tensor, correct: Tensor, *, bins: int = 15) 
 def smooth_ece(confidence: Tensor, correct: Tensor) -> float:
     """Calibration error without bins (Błasiok & Nakkiran, "Smooth ECE", 2023).
 
-    The residuals, smoothed by a Gaussian of width σ reflected at 0 and 1, in mean absolute value; at the one σ that
-    equals the result. The width never goes below 1e-5: a smaller value is right to 1e-5 only.
+    The mean absolute value of the residuals, smoothed by a Gaussian of width σ that is reflected at 0 and 1; at the one σ
+    that equals the result. σ is at least 1e-5: a smaller value is exact to 1e-5 only.
     """
     confidence, correct = checked_events(confidence, correct)
     return _fixed_point(confidence.numpy(), correct.double().numpy())

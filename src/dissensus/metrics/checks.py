@@ -1,4 +1,4 @@
-"""What a metric accepts. Every public metric checks its arguments here, so each kind of mistake has one message.
+"""What a metric accepts. Every public metric checks its arguments here, so that each kind of mistake has one message.
 
 All return float64 (or int64, bool) on the CPU, detached: scores are numbers to read, not losses to differentiate.
 """
@@ -18,7 +18,7 @@ SHARES_TOLERANCE = 1e-4  # what printing six digits of ten classes can do to a s
 
 
 def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
-    """A distribution a row [N, K]. Whole-number tensors are refused: they are counts, or labels."""
+    """One distribution per row [N, K]. Integer tensors are refused: they are counts or labels."""
     _check_matrix(probs, where)
     if not probs.is_floating_point():
         raise InputError(
@@ -33,7 +33,7 @@ def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
 
 
 def checked_target(target: Tensor, like: Tensor) -> Tensor:
-    """What people said, of the same items and classes as the predictions `like`."""
+    """What people said, for the same items and classes as the predictions `like`."""
     target = checked_probs(target, where="target")
     _check_same_shape(target, like, "target")
     return target
@@ -60,13 +60,13 @@ def checked_log_probs(log_probs: Tensor) -> Tensor:
 
 
 def checked_gold(gold: Tensor, like: Tensor) -> Tensor:
-    """One class index an item, int64 [N]. Distributions are refused: a hard metric would quietly round them."""
+    """One class index per item, int64 [N]. Distributions are refused: a hard metric would silently round them."""
     items, classes = like.shape
     if gold.ndim != 1 or gold.is_floating_point() or gold.is_complex() or gold.dtype == torch.bool:
         raise InputError(
-            f"{gold.dtype} {list(gold.shape)} is not one class index an item",
+            f"{gold.dtype} {list(gold.shape)} is not one class index per item",
             where="gold",
-            hint="A hard-label metric needs int64 [N]; for soft targets use soft_nll, kl, js or soft_brier",
+            hint="Give a hard-label metric int64 [N]; for soft targets use soft_nll, kl, js or soft_brier",
             state="",
         )
     if len(gold) != items:
@@ -80,13 +80,13 @@ def checked_gold(gold: Tensor, like: Tensor) -> Tensor:
 
 
 def checked_counts(counts: Tensor, like: Tensor | None = None) -> Tensor:
-    """Votes counted, int64 [N, K], at least one an item. Probabilities are refused: they do not know how many voted."""
+    """Counts of votes, int64 [N, K], at least one per item. Shares are refused: they do not say how many people voted."""
     _check_matrix(counts, "counts")
     if counts.is_floating_point():
         raise InputError(
             f"{counts.dtype} values are not counts",
             where="counts",
-            hint="Counts are an integer tensor; shares of votes do not say how many people voted",
+            hint="Give an integer tensor; shares of votes do not say how many people voted",
             state="",
         )
     counts = counts.detach().to("cpu", torch.int64)
@@ -99,10 +99,10 @@ def checked_counts(counts: Tensor, like: Tensor | None = None) -> Tensor:
 
 
 def checked_events(confidence: Tensor, correct: Tensor) -> tuple[Tensor, Tensor]:
-    """A probability an item and whether the event happened: float64 [N] in [0, 1] and bool [N]."""
+    """One probability per item and whether the event happened: float64 [N] in [0, 1] and bool [N]."""
     if confidence.ndim != 1 or correct.shape != confidence.shape or len(confidence) == 0:
         raise InputError(
-            f"{list(confidence.shape)} confidences and {list(correct.shape)} outcomes are not one of each an item",
+            f"{list(confidence.shape)} confidences and {list(correct.shape)} outcomes are not one of each per item",
             where="confidence",
             state="",
         )
@@ -129,16 +129,16 @@ def _check_same_shape(values: Tensor, like: Tensor, where: str) -> None:
 
 
 def check_probabilities(probs: Tensor, classes: int, *, where: str) -> None:
-    """Refuse what is not a distribution a row: wrong width, NaN, negative, or a sum that is not 1."""
+    """Refuse what is not one distribution per row: wrong width, NaN, negative, or a sum that is not 1."""
     if probs.ndim != 2 or probs.shape[1] != classes:
         raise InputError(f"{tuple(probs.shape)} is not [items, {classes} classes]", where=where)
     check_shares(probs.detach().cpu().double().numpy(), where=lambda row: f"{where}, row {row}")
 
 
 def check_shares(shares: NDArray[np.float64], *, where: Callable[[int], str]) -> None:
-    """Refuse rows of [N, K] that are no distribution: NaN, negative, or a sum that is not 1.
+    """Refuse rows of [N, K] that are not distributions: NaN, negative, or a sum that is not 1.
 
-    `where` says where a row stands ("preds.csv:7"). Values far from any distribution are taken for logits or counts.
+    `where` names a row in messages ("preds.csv:7"). Values far from any distribution are taken for logits or counts.
     """
     if len(bad := np.flatnonzero(~np.isfinite(shares).all(1))):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Can a score tell strange items from ordinary ones? A higher score is stranger; nothing is tuned."""
+"""Can a score tell unusual items from ordinary ones? A higher score is more unusual; nothing is tuned."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ def auroc(scores_in: Tensor, scores_out: Tensor) -> float:
 
 
 def fpr_at_95(scores_in: Tensor, scores_out: Tensor) -> float:
-    """The share of outside items let in by the strictest threshold that lets in at least 95% of the inside items.
+    """The share of outside items accepted by the strictest threshold that accepts at least 95% of the inside items.
 
-    Inside items are the positives, as in ODIN and after; some papers take the outside items and get another number.
+    Inside items are the positives, as in ODIN (Liang et al. 2018) and later work; papers that take the outside items as
+    positives get another number.
     """
     inside, outside = np.sort(_checked(scores_in, "scores_in")), _checked(scores_out, "scores_out")
-    needed = -(-95 * len(inside) // 100)  # the ceiling in whole numbers: 0.95 * n in floats may land above it
+    needed = -(-95 * len(inside) // 100)  # rounded up in integers: 0.95 * n in floats may be too large
     return float((outside <= inside[needed - 1]).mean())
 
 
 def _checked(scores: Tensor, where: str) -> NDArray[np.float64]:
     if scores.ndim != 1 or len(scores) == 0:
-        raise InputError(f"{list(scores.shape)} is not one score an item", where=where, state="")
+        raise InputError(f"{list(scores.shape)} is not one score per item", where=where, state="")
     values: NDArray[np.float64] = scores.detach().to("cpu", torch.float64).numpy()
     if np.isnan(values).any():
         raise InputError("some scores are NaN", where=where, state="")

@@ -1,6 +1,6 @@
-"""Scores that are best, on average, at the truth. All give one value an item, float64 [N]; the mean is the caller's.
+"""Scores that are best, on average, at the truth. All give one value per item, float64 [N]; the caller takes the mean.
 
-Natural logarithms; 0 log 0 = 0. A probability of 0 where somebody voted scores +inf, and is never clipped away.
+Natural logarithms; 0 log 0 = 0. A probability of 0 for a class with votes scores +inf; nothing is clipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def unchecked_soft_nll(log_probs: Tensor, target: Tensor) -> Tensor:
 
 
 def kl(log_probs: Tensor, target: Tensor) -> Tensor:
-    """Σ p log(p/q), p the people (002 eq. 1): what a prediction loses beyond the people's own disagreement, in nats."""
+    """Σ p log(p/q) in nats, p the people: what a prediction loses beyond the people's own disagreement."""
     log_probs = checked_log_probs(log_probs)
     target = checked_target(target, log_probs)
     return (torch.xlogy(target, target) - (target * log_probs).masked_fill(target == 0, 0)).sum(1)
@@ -50,12 +50,12 @@ def js_distance(probs: Tensor, target: Tensor) -> Tensor:
 
 
 def soft_brier(probs: Tensor, target: Tensor) -> Tensor:
-    """Σ (q − p)² over all classes, 0 to 2 (some libraries halve it, or look at one class only)."""
+    """Σ (q − p)² over all classes, 0 to 2 (some libraries halve it, or use one class only)."""
     probs = checked_probs(probs)
     return (probs - checked_target(target, probs)).square().sum(1)
 
 
 def nll_gold(log_probs: Tensor, gold: Tensor) -> Tensor:
-    """−log q of the one label `gold` [N], in nats."""
+    """−log q of the label `gold` [N], in nats."""
     log_probs = checked_log_probs(log_probs)
     return -log_probs.gather(1, checked_gold(gold, log_probs)[:, None])[:, 0]

@@ -48,9 +48,9 @@ def score(
 ) -> dict[str, Value]:
     """Every metric of `METRICS` that these inputs allow, as plain numbers; None where one is infinite or undefined.
 
-    `target` [N, K] is what people said, `gold` [N] the data set's own labels: without them the majority stands in
-    (ties to the lowest class index), and `"gold"` says so. `counts` [N, K] are the votes behind `target`; they add what
-    only a number of votes can tell. `truth` [N, K] is the distribution that a simulated crowd was drawn from.
+    `target` [N, K] is what people said, `gold` [N] the data set's own labels: without them the majority is used (ties go
+    to the lowest class index), and `"gold"` says so. `counts` [N, K] are the votes behind `target`; some metrics need
+    their number. `truth` [N, K] is the distribution that the votes of a simulated crowd were drawn from.
     """
     log_probs = checked_log_probs(log_probs)
     target = checked_target(target, log_probs)
@@ -58,7 +58,7 @@ def score(
     if counts is not None:
         counts = checked_counts(counts, log_probs)
         if float((counts / counts.sum(1, keepdim=True).double() - target).abs().max()) > SHARES_TOLERANCE:
-            raise InputError("the counts are not of the votes in `target`", where="counts", state="")
+            raise InputError("the counts do not give the shares in `target`", where="counts", state="")
     if truth is not None:
         truth = checked_target(truth, log_probs)
     case = _Case(log_probs, target, labels, "majority" if gold is None else "given", counts, truth)
@@ -68,7 +68,7 @@ def score(
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """Checked input of `score`, and what several metrics share, computed once."""
+    """The checked input of `score`, and what several metrics share, computed once."""
 
     log_probs: Tensor
     target: Tensor
@@ -119,7 +119,7 @@ class _Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """One key of `score`: which way is better, its unit, what it needs beside the predictions, and what it says."""
+    """One key of `score`: which direction is better, its unit, what it needs beside the predictions, what it means."""
 
     name: str
     direction: Direction
@@ -130,7 +130,7 @@ class Metric:
 
 
 def _mean(values: Tensor) -> float | None:
-    """None where the mean is not a number that JSON can hold, or there is nothing to take it of."""
+    """None where there are no values, or JSON cannot hold their mean."""
     mean = float(values.mean()) if len(values) else math.nan
     return mean if math.isfinite(mean) else None
 

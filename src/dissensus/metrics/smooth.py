@@ -4,7 +4,7 @@ The reflected Gaussian is the heat kernel of the interval, so smoothing is a pro
 
     Σ w_i K_σ(t, x_i) = c_0 + 2 Σ_k c_k exp(−(πkσ)²/2) cos(πkt),    c_k = Σ w_i cos(πk x_i).
 
-No grid is laid over the kernel, hence no weights to get wrong at its ends; the series is cut where its terms are 1e-14.
+There is no grid over the kernel, hence no weights to get wrong at its ends; the series ends where its terms are 1e-14.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NODES_PER_MODE = 8  # then nodes are at most σ/20 apart
 
 def sum_equal(position: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """The distinct positions, and the sum of the weights at each over the number of all: what stays as σ → 0."""
-    distinct, place = np.unique(position, return_inverse=True)
-    return distinct, np.bincount(place, weight) / len(position)
+    distinct, index = np.unique(position, return_inverse=True)
+    return distinct, np.bincount(index, weight) / len(position)
 
 
 def cosines(position: Floats, weight: Floats, sigma: float) -> Floats:
     """c_k for every k that matters at this width or a larger one.
 
-    One FFT a Taylor term: each weight moves to its nearest node, and the terms undo the move.
+    One FFT per Taylor term: each weight moves to its nearest node, and the terms undo the move.
     """
     modes = _modes(sigma)
     cells = CELLS_PER_MODE * modes
@@ -81,8 +81,8 @@ def mean_absolute(coefficients: Floats, sigma: float) -> float:
 def root_of_falling(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a falling function crosses 0 between `low` (≥ 0 there) and `high` (≤ 0), to 1e-8 of itself.
 
-    False position, Illinois: an end that stays twice counts half. (scipy.optimize has better, and takes longer to import
-    than all metrics take to run.)
+    The Illinois variant of false position: an end that stays twice counts half. (scipy.optimize has better methods, but
+    takes longer to import than all metrics take to run.)
     """
     at_low, at_high = function(low), function(high)
     stayed = 0

@@ -1,7 +1,7 @@
-"""One temperature, fitted on held-out items and judged on others: what every method deserves before a comparison.
+"""One temperature, fitted on some held-out items and judged on others: every method gets it before a comparison.
 
-Guo et al., "On calibration of modern neural networks", 2017. The held-out items are cut in two stratified halves; each
-half is judged with the temperature fitted on the other, so that every item is scored and none has tuned itself.
+Guo et al., "On calibration of modern neural networks", 2017. The held-out items are split into two stratified halves;
+each half is judged with the temperature fitted on the other, so that every item is scored and none tunes its own score.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Calibration = Literal["tempered_votes", "tempered_gold"]
 
 @dataclass(frozen=True)
 class Temperature:
-    """What logits are divided by. `note` says why it is not an inner minimum of the loss, and is empty where it is."""
+    """What logits are divided by. `note` says why it is not a minimum inside the bounds, and is empty where it is."""
 
     value: float
     note: str = ""
@@ -42,8 +42,8 @@ class CrossFit:
 def fit_temperature(logits: Tensor, target: Tensor) -> Temperature:
     """The temperature with the least mean cross-entropy to `target`: float [N, K] distributions or int64 [N] labels.
 
-    The loss is convex in 1/T, so Newton's method inside a shrinking bracket finds its one minimum. It may
-    lie at a bound (0.01 or 100), as it does where the logits rank every item rightly, or none: `note` then says so.
+    The loss is convex in 1/T, so Newton's method inside a shrinking bracket finds its one minimum. It may lie at a bound
+    (0.01 or 100), as it does where the top logit is right for every item, or for none: `note` then says so.
     """
     z, p = _checked(logits, target)
     z = z - z.max(1, keepdim=True).values  # shifts no softmax, and keeps the products below small
@@ -76,7 +76,7 @@ def _slope(z: Tensor, p: Tensor, inverse: float) -> tuple[float, float]:
 def stratified_halves(strata: Tensor, rows: Tensor, seed: int) -> Tensor:
     """0 or 1 for each item, int64 [N]: halves of the whole and of each stratum, to within one item.
 
-    Keyed by the items' rows in the whole data set, so the same items fall the same way for every method and in any order.
+    Keyed by the items' rows in the whole data set, so that an item is in the same half for every method and in any order.
     """
     order = np.lexsort((random.uniform(seed, "split", "halves", rows=rows.cpu()), strata.cpu().numpy()))
     half = np.empty(len(rows), dtype=np.int64)
@@ -85,13 +85,13 @@ def stratified_halves(strata: Tensor, rows: Tensor, seed: int) -> Tensor:
 
 
 def cross_fit(logits: Tensor, target: Tensor, *, strata: Tensor, rows: Tensor, seed: int) -> CrossFit:
-    """Each half of the items tempered by what fits the other half.
+    """Each half of the items tempered with the temperature of the other half.
 
     `strata` int64 [N] are balanced between the halves; `rows` [N] are the items' rows in the whole data set.
     """
     if len(logits) < 2:
         raise InputError(
-            f"{len(logits)} items cannot be cut in two halves",
+            f"{len(logits)} items cannot be split into two halves",
             where="temperature",
             hint="Hold out at least 2 items",
             state="",
@@ -105,7 +105,7 @@ def cross_fit(logits: Tensor, target: Tensor, *, strata: Tensor, rows: Tensor, s
 
 
 def tempered(logits: Tensor, people: Tensor, labels: Tensor, *, rows: Tensor, seed: int) -> dict[Calibration, CrossFit]:
-    """Both calibrations a report shows: to the votes, and to the labels alone, for those who have no votes to tune on."""
+    """Both calibrations that a report shows: to the votes, and to the labels alone, for users who have no votes."""
     return {
         "tempered_votes": cross_fit(logits, people, strata=labels, rows=rows, seed=seed),
         "tempered_gold": cross_fit(logits, labels, strata=labels, rows=rows, seed=seed),
@@ -115,7 +115,7 @@ def tempered(logits: Tensor, people: Tensor, labels: Tensor, *, rows: Tensor, se
 def _checked(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if logits.ndim != 2 or 0 in logits.shape or not bool(torch.isfinite(logits).all()):
         raise InputError(
-            f"{list(logits.shape)} logits must be finite, [items, classes]",
+            f"{list(logits.shape)} logits are not finite [items, classes]",
             where="temperature",
             hint="Drop the items that have NaN or infinity",
             state="",

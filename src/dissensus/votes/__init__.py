@@ -1,4 +1,4 @@
-"""Votes: who said what about which item; read from and written to files. Imports no torch."""
+"""Votes: who chose which class for which item; read, written and inspected. Imports no torch."""
 
 from dissensus.votes.alignment import align, match_rows
 from dissensus.votes.inspection import inspect_votes, krippendorff_alpha, pairwise_agreement

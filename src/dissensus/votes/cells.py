@@ -22,7 +22,7 @@ def encode(column: pa.ChunkedArray, where: str) -> tuple[Ints, tuple[str, ...]]:
     was_encoded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if was_encoded else column.type
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise InputError(f"cells of type {kind} are no names", where=where, hint="Name a column of strings or integers")
+        raise InputError(f"cells of type {kind} are not names", where=where, hint="Name a column of strings or integers")
     encoded = (column if was_encoded else pc.dictionary_encode(column)).unify_dictionaries()
     names = _as_text(encoded.chunk(0).dictionary, where)
     indices = [pc.fill_null(chunk.indices.cast(pa.int64()), -1) for chunk in encoded.chunks]
@@ -33,7 +33,7 @@ def encode(column: pa.ChunkedArray, where: str) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _by_first_appearance(codes: Ints, names: list[str | None]) -> tuple[Ints, tuple[str, ...]]:
-    """A dictionary from elsewhere may hold names twice, out of order, unused, or missing."""
+    """The same for a dictionary from elsewhere, in which names may be repeated, unordered, unused or missing."""
     unique = {name: index for index, name in enumerate(dict.fromkeys(name for name in names if name))}
     same = np.array([unique.get(name, -1) if name else -1 for name in names] + [-1])  # the last one is for code -1
     codes = same[codes]
@@ -69,12 +69,12 @@ def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     missing = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     if _is_text(column.type):
         missing = pc.or_kleene(missing, pc.equal(column, ""))
-    found: NDArray[np.bool_] = pc.fill_null(missing, True).to_numpy()
-    return found
+    is_missing: NDArray[np.bool_] = pc.fill_null(missing, True).to_numpy()
+    return is_missing
 
 
 def numbers(column: pa.ChunkedArray) -> Floats | None:
-    """[V] as float64, NaN where missing; None if any cell is no number."""
+    """[V] as float64, NaN where missing; None if any cell is not a number."""
     column = _decoded(column)
     if _is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
@@ -89,7 +89,7 @@ def numbers(column: pa.ChunkedArray) -> Floats | None:
 
 
 def first_not_number(column: pa.ChunkedArray) -> int:
-    """The row of the first cell that keeps `numbers` from reading the column."""
+    """The row of the first cell that is not a number, in a column that has one."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Which kind of file a path is, and its bytes. Everything that can be wrong before the first cell is said here."""
+"""Which kind of file a path is, and its bytes. Whatever can be wrong before the first cell is reported here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kind_of(path: PathLike) -> Kind:
     """The kind of a file, by its extension alone."""
     extension = Path(path).suffix.lower()
     if extension not in EXTENSIONS:
-        jsonl = " (one JSON object a line is .jsonl)" if extension == ".json" else ""
+        jsonl = " (one JSON object per line is .jsonl)" if extension == ".json" else ""
         raise InputError(
             f"the extension {extension!r} is not one of {' '.join(EXTENSIONS)}"
             if extension
@@ -54,13 +54,13 @@ def kind_of(path: PathLike) -> Kind:
 
 
 def open_binary(path: PathLike) -> BinaryIO:
-    """The file, open at its start. A missing one brings the nearest names beside it into the message."""
-    place = Path(path)
+    """The file, open at its start. The error for a missing file names similar files in its folder."""
+    target = Path(path)
     try:
-        file = place.open("rb")
+        file = target.open("rb")
     except FileNotFoundError:
-        beside = sorted(other.name for other in place.parent.iterdir()) if place.parent.is_dir() else []
-        near = difflib.get_close_matches(place.name, beside, n=3)
+        beside = sorted(other.name for other in target.parent.iterdir()) if target.parent.is_dir() else []
+        near = difflib.get_close_matches(target.name, beside, n=3)
         hint = f"Did you mean {' or '.join(near)}?" if near else "Check the path"
         raise InputError("there is no such file", where=str(path), hint=hint) from None
     except IsADirectoryError:
@@ -74,7 +74,7 @@ def open_binary(path: PathLike) -> BinaryIO:
 
 
 def read_text_bytes(path: PathLike) -> bytes:
-    """The bytes of a text file, refused where they are plainly no text. UTF-8 is checked by whoever parses them."""
+    """The bytes of a text file; refused where they are clearly not text. Who parses them checks that they are UTF-8."""
     with open_binary(path) as file:
         content = file.read()
     known = next((meaning for magic, meaning in MAGIC.items() if content.startswith(magic)), None)
@@ -87,7 +87,7 @@ def read_text_bytes(path: PathLike) -> bytes:
 
 
 def check_utf8(content: bytes, path: PathLike) -> None:
-    """Say where text stops being UTF-8. Decodes everything, so it is called once something else went wrong."""
+    """Report where text stops being UTF-8. Decodes everything, so it is called only after something else went wrong."""
     try:
         content.decode()
     except UnicodeDecodeError as error:
@@ -117,6 +117,6 @@ def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
             raise InputError(what, where=str(path), hint=hint) from None
 
 
-def array_place(path: PathLike, row: int) -> str:
-    """Where a row of an array or a Parquet file stands: they have no lines."""
+def row_of_array(path: PathLike, row: int) -> str:
+    """A row of an array or a Parquet file, for messages: such files have no lines."""
     return f"{path}, row {row} (counting from 0)"

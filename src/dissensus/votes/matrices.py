@@ -1,4 +1,4 @@
-"""Matrices with a row an item: predictions, probabilities, counts, features."""
+"""Matrices with one row per item: predictions, probabilities, counts, features."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from dissensus.errors import InputError
 from dissensus.votes.alignment import match_rows
 from dissensus.votes.cells import encode, first_not_number, gaps, numbers
-from dissensus.votes.files import PathLike, array_place, load_arrays
-from dissensus.votes.roles import leading_item, listed, unfound
-from dissensus.votes.tables import Table
+from dissensus.votes.files import PathLike, load_arrays, row_of_array
+from dissensus.votes.roles import column_error, leading_item, listed
+from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Floats, row_names
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Numbers [N, K], with the names of rows and columns where the file has them. `where` gives the place of a row."""
+    """Numbers [N, K], with the names of rows and columns where the file has them. `where` names a row in messages."""
 
     values: Floats
     ids: tuple[str, ...] | None
@@ -31,16 +31,16 @@ class Matrix:
         return repr(self.classes[index]) if self.classes is not None else str(index)
 
     def for_items(self, ids: Sequence[str]) -> Floats:
-        """The rows of these items, in their order: by id, or by row where the file has no ids."""
+        """The rows of these items, in their order: by id, or by position where the file has no ids."""
         return self.values[match_rows(ids, self.ids, len(self.values), path=self.path)]
 
     def for_classes(self, classes: Sequence[str]) -> Floats:
-        """The columns of these classes, in their order: by name, or by place where either side only has numbers."""
+        """The columns of these classes, in their order: by name, or by position where either side has only numbers."""
         if self.values.shape[1] != len(classes):
             raise InputError(
                 f"{self.values.shape[1]} columns for {len(classes)} classes ({listed(tuple(classes))})",
                 where=str(self.path),
-                hint="Give the file one column a class; a column of ids comes first and is called `id`",
+                hint="Write one column per class; a column of ids comes first and is called `id`",
             )
         numbered = row_names(len(classes))
         if self.classes is None or tuple(classes) == self.classes or numbered in (self.classes, tuple(classes)):
@@ -73,31 +73,33 @@ def array_matrix(path: PathLike) -> Matrix:
     for what, names, size in (("ids", ids, values.shape[0]), ("classes", classes, values.shape[1])):
         if names is not None and names.shape != (size,):
             raise InputError(
-                f"{what} have the shape {names.shape}, not ({size},)", where=str(path), hint="Save one a row"
+                f"{what} have the shape {names.shape}, not ({size},)",
+                where=str(path),
+                hint="Save one name per row of ids, and one per column of classes",
             )
     return _named(
         values.astype(np.float64),
         None if ids is None else tuple(str(name) for name in ids.tolist()),
         None if classes is None else tuple(str(name) for name in classes.tolist()),
         path,
-        lambda row: array_place(path, row),
+        lambda row: row_of_array(path, row),
     )
 
 
-def table_matrix(table: Table, item: str | None) -> Matrix:
+def table_matrix(table: FileTable, item: str | None) -> Matrix:
     """The matrix of a table: all its columns but that of the ids, every cell a number."""
     leading = leading_item(table, item)
     names = tuple(name for name in table.names if name != leading)
     if not names:
-        raise unfound(table, "there is no column of numbers", "Write one column a class")
+        raise column_error(table, "there is no column of numbers", "Write one column per class")
     columns = table.columns([*([] if leading is None else [leading]), *names])
     ids = None
     if leading is not None:
-        codes, found = encode(columns.pop(0), f"{table.path}, column {leading!r}")
+        codes, distinct = encode(columns.pop(0), f"{table.path}, column {leading!r}")
         if (codes < 0).any():
             where = table.where(int(np.argmax(codes < 0)))
             raise InputError("the id is empty", where=where, hint=f"Fill in the column {leading!r}")
-        ids = tuple(found[code] for code in codes)
+        ids = tuple(distinct[code] for code in codes)
     values = np.empty((len(columns[0]), len(names)))
     for index, (name, column) in enumerate(zip(names, columns, strict=True)):
         parsed = numbers(column)
@@ -124,5 +126,5 @@ def _named(
     if ids is not None and len(set(ids)) < len(ids):
         first: dict[str, int] = {}
         row = next(row for row, name in enumerate(ids) if first.setdefault(name, row) != row)
-        raise InputError(f"the id {ids[row]!r} stands above already", where=where(row), hint="Write one row an item")
+        raise InputError(f"the id {ids[row]!r} occurs a second time", where=where(row), hint="Write one row per item")
     return Matrix(values, ids, classes, path, where)

@@ -16,8 +16,8 @@ from dissensus.errors import InputError
 from dissensus.votes.cells import encode, gaps, numbers
 from dissensus.votes.files import PathLike, kind_of
 from dissensus.votes.matrices import Matrix, array_matrix, table_matrix
-from dissensus.votes.roles import find, leading_item, listed, looks_like_person, unfound
-from dissensus.votes.tables import Table, open_table
+from dissensus.votes.roles import column_error, find, leading_item, listed, looks_like_person
+from dissensus.votes.tables import FileTable, open_table
 from dissensus.votes.votes import Ints, Votes
 
 Format = Literal["long", "counts", "wide"]
@@ -34,19 +34,19 @@ def read_votes(
     classes: Sequence[str] | None = None,
     duplicates: Duplicates = "error",
 ) -> Votes:
-    """Votes from a long table (one row a vote), a count matrix, or a wide table (items × annotators).
+    """Votes from a long table (one row per vote), a count matrix, or a wide table (items × annotators).
 
-    CSV, TSV, JSONL and Parquet hold tables; .npy and .npz hold count matrices. Unless `format` says so, the layout of a
-    table is found by the first of these rules that fits:
+    CSV, TSV, JSONL and Parquet hold tables; .npy and .npz hold count matrices. Unless `format` gives the layout of a
+    table, the first of these rules that fits decides:
 
     1. A column is called label, annotation, vote, answer, choice, rating … or annotator, worker, user, rater,
        completed_by …, or `label` or `annotator` is given: a **long** table. The item column is called item, task, image,
        example … or, failing those, id, uid …; the annotator column may be absent.
     2. All other columns hold numbers without gaps and are not called `annotator_1`, `rater2` …: a **count** matrix, with
-       one column a class.
+       one column per class.
     3. There is an item column and at least two others, each sharing a label with another or all called `annotator_1`,
-       `rater2` …: a **wide** table, with one column an annotator. An empty cell is no vote.
-    4. Anything else is refused, with the columns it has.
+       `rater2` …: a **wide** table, with one column per annotator. An empty cell is no vote.
+    4. Anything else is refused, and the error lists the columns.
 
     "Other" means all but the item column: `item`, or the first column if it is called item, task, id … or nothing.
 
@@ -54,8 +54,8 @@ def read_votes(
     are `classes`, or what the file says (Parquet metadata; `votes.csv.classes.json` beside `votes.csv`; the columns of a
     count matrix), or the labels that occur, sorted (as numbers if all are numbers).
 
-    A second vote of an annotator on an item is an error, unless `duplicates` says which to keep: the "first", the "last",
-    or all of them ("keep").
+    A second vote by the same annotator on the same item is an error, unless `duplicates` says which to keep: the "first",
+    the "last", or all of them ("keep").
     """
     check_format(format)
     if duplicates not in get_args(Duplicates):
@@ -70,10 +70,10 @@ def read_votes(
     layout = format or _sniff(table, item, label, annotator)
     if layout == "counts":
         return _from_counts(table_matrix(table, item), classes)
-    wanted = tuple(classes) if classes is not None else table.classes or _sidecar_classes(path)
+    order = tuple(classes) if classes is not None else table.classes or _sidecar_classes(path)
     if layout == "wide":
-        return _from_wide(table, item, wanted, duplicates)
-    return _from_long(table, item, label, annotator, wanted, duplicates)
+        return _from_wide(table, item, order, duplicates)
+    return _from_long(table, item, label, annotator, order, duplicates)
 
 
 def check_format(layout: str | None) -> None:
@@ -83,12 +83,12 @@ def check_format(layout: str | None) -> None:
 
 
 def classes_file(path: PathLike) -> Path:
-    """Where the classes of a text table stand when their order is not the sorted one: a JSON list beside it."""
+    """The file beside a text table with the order of its classes, a JSON list, where that is not the sorted order."""
     return Path(f"{path}.classes.json")
 
 
 def sorted_classes(names: Sequence[str]) -> tuple[str, ...]:
-    """Names in the order classes take by default: as numbers if all are numbers, else as text.
+    """Names in the default order of classes: as numbers if all are numbers, else as text.
 
     >>> sorted_classes(["10", "9", "1"])
     ('1', '9', '10')
@@ -98,7 +98,7 @@ def sorted_classes(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _sniff(table: Table, item: str | None, label: str | None, annotator: str | None) -> Format:
+def _sniff(table: FileTable, item: str | None, label: str | None, annotator: str | None) -> Format:
     if find(table, "label", label) is not None or find(table, "annotator", annotator) is not None:
         return "long"
     leading = leading_item(table, item)
@@ -109,16 +109,16 @@ def _sniff(table: Table, item: str | None, label: str | None, annotator: str | N
         return "counts"
     if leading is not None and len(others) > 1 and (people or _share_labels(columns, table)):
         return "wide"
-    raise unfound(
+    raise column_error(
         table,
-        "this is no long table, no count matrix and no wide table",
+        "this is not a long table, a count matrix or a wide table",
         "Name the columns with --item, --label and --annotator, or the layout with --format; "
-        "a first line that is already data needs a header above it",
+        "if the first line is already data, add a header above it",
     )
 
 
-def _share_labels(columns: list[pa.ChunkedArray], table: Table) -> bool:
-    """Whether every column has a label that another one has too, as those of annotators do and those of texts do not."""
+def _share_labels(columns: list[pa.ChunkedArray], table: FileTable) -> bool:
+    """Whether every column shares a label with another one: columns of annotators do, columns of texts do not."""
     codes, names = _encode_together(columns, str(table.path))
     pairs = np.unique(np.arange(len(columns))[:, None] * (len(names) + 1) + codes + 1)
     column, label = np.divmod(pairs, len(names) + 1)
@@ -131,12 +131,12 @@ def _encode_together(columns: list[pa.ChunkedArray], where: str) -> tuple[Ints, 
     """Codes [columns, rows] into one list of names; types may differ (pandas makes a column with gaps float)."""
     encoded = [encode(column, where) for column in columns]
     names = tuple(dict.fromkeys(name for _, own in encoded for name in own))
-    place = {name: index for index, name in enumerate(names)}
-    return np.stack([np.array([*(place[name] for name in own), -1])[codes] for codes, own in encoded]), names
+    code_of = {name: index for index, name in enumerate(names)}
+    return np.stack([np.array([*(code_of[name] for name in own), -1])[codes] for codes, own in encoded]), names
 
 
 def _from_long(
-    table: Table,
+    table: FileTable,
     item: str | None,
     label: str | None,
     annotator: str | None,
@@ -146,11 +146,13 @@ def _from_long(
     roles = {"item": find(table, "item", item), "label": find(table, "label", label)}
     for role, column in roles.items():
         if column is None:
-            raise unfound(table, f"no column is known to hold the {role}", f"Pass --{role} with its name")
+            raise column_error(table, f"no column is known to hold the {role}", f"Pass --{role} with its name")
     roles["annotator"] = find(table, "annotator", annotator)
     chosen = {role: column for role, column in roles.items() if column is not None}
     if len(set(chosen.values())) < len(chosen):
-        raise unfound(table, "one column cannot be two of item, label and annotator", "Pass --item, --label, --annotator")
+        raise column_error(
+            table, "one column cannot be two of item, label and annotator", "Pass --item, --label, --annotator"
+        )
     encoded = {}
     for (role, name), column in zip(chosen.items(), table.columns(list(chosen.values())), strict=True):
         codes, names = encode(column, f"{table.path}, column {name!r}")
@@ -162,13 +164,13 @@ def _from_long(
     return _votes(*encoded["item"], *encoded["label"], people, annotators, classes, duplicates, table.where)
 
 
-def _from_wide(table: Table, item: str | None, classes: tuple[str, ...] | None, duplicates: Duplicates) -> Votes:
+def _from_wide(table: FileTable, item: str | None, classes: tuple[str, ...] | None, duplicates: Duplicates) -> Votes:
     leading = leading_item(table, item)
     if leading is None:
-        raise unfound(table, "no column is known to hold the items of this wide table", "Pass --item with its name")
+        raise column_error(table, "no column is known to hold the items of this wide table", "Pass --item with its name")
     annotators = tuple(name for name in table.names if name != leading)
     if not annotators:
-        raise unfound(table, "there is no column of votes", "Write one column an annotator")
+        raise column_error(table, "there is no column of votes", "Write one column per annotator")
     item_column, *columns = table.columns([leading, *annotators])
     items, names = encode(item_column, f"{table.path}, column {leading!r}")
     if (empty := items < 0).any():
@@ -177,9 +179,9 @@ def _from_wide(table: Table, item: str | None, classes: tuple[str, ...] | None, 
     cells, labels = _encode_together(columns, str(table.path))
     silent = (cells < 0).all(0)
     if silent.any():
-        at = int(np.argmax(silent))
-        what = f"item {names[items[at]]!r} has no vote"
-        raise InputError(what, where=table.where(at), hint="Drop the row, or collect votes for it")
+        first = int(np.argmax(silent))
+        what = f"item {names[items[first]]!r} has no vote"
+        raise InputError(what, where=table.where(first), hint="Drop the row, or collect votes for it")
     row, person = np.nonzero(cells.T >= 0)
     return _votes(
         items[row],
@@ -205,7 +207,7 @@ def _votes(
     duplicates: Duplicates,
     where: Callable[[int], str],
 ) -> Votes:
-    """Votes from codes; `where` gives the place of the v-th vote."""
+    """Votes from codes; `where` names the row of a vote in messages."""
     classes = classes if classes is not None else sorted_classes(labels)
     position = {name: index for index, name in enumerate(classes)}
     to_class = np.array([position.get(name, -1) for name in labels])
@@ -218,7 +220,7 @@ def _votes(
             item, label, annotator = item[kept], label[kept], annotator[kept]
     arrays = [item, to_class[label], *([] if annotator is None else [annotator])]
     for array in arrays:
-        array.flags.writeable = False  # nobody else holds them: Votes then takes them without a copy
+        array.flags.writeable = False  # Votes takes frozen arrays without a copy
     return Votes(arrays[0], arrays[1], items, classes, arrays[2] if annotator is not None else None, annotators)
 
 
@@ -230,7 +232,7 @@ def _without_duplicates(
     duplicates: Duplicates,
     where: Callable[[int], str],
 ) -> Ints | None:
-    """The votes to keep; None for all of them, which one sort tells."""
+    """The votes to keep; None for all of them, which is known after one sort."""
     pair = item * len(annotators) + annotator
     ordered = np.sort(pair)
     if not (ordered[1:] == ordered[:-1]).any():
@@ -252,7 +254,7 @@ def _without_duplicates(
 
 
 def unknown_label(label: str, classes: tuple[str, ...], where: str) -> InputError:
-    """The error for a label that is no class, with the nearest class."""
+    """The error for a label that is not a class; it names the nearest class."""
     near = difflib.get_close_matches(label, classes, n=1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return InputError(
@@ -270,7 +272,7 @@ def _from_counts(matrix: Matrix, classes: Sequence[str] | None) -> Votes:
         raise InputError(
             f"{counts[row, column]:g} in column {matrix.column(column)} is not a count",
             where=matrix.where(int(row)),
-            hint="Counts are whole numbers from 0 on; if these are probabilities, pass them as such (--probs)",
+            hint="Write whole numbers from 0 on; if these are probabilities, pass --probs",
         )
     silent = np.flatnonzero(counts.sum(1) == 0)
     if len(silent):

@@ -1,4 +1,4 @@
-"""Which column plays which role, by its name.
+"""Which column holds what, by its name.
 
 Case, spaces, underscores and hyphens do not matter: `Worker ID`, `workerId` and `worker_id` are one name.
 """
@@ -9,11 +9,11 @@ import re
 from typing import Literal
 
 from dissensus.errors import InputError
-from dissensus.votes.tables import Table
+from dissensus.votes.tables import FileTable
 
 Role = Literal["item", "annotator", "label", "gold"]
 
-# Two ranks a role: a name of the second rank counts only where no column has one of the first.
+# Two ranks per role: a name of the second rank counts only where no column has a name of the first.
 NAMES: dict[Role, tuple[str, str]] = {
     "item": (
         "item itemid task taskid instance instanceid example exampleid image imageid textid document documentid docid "
@@ -47,26 +47,26 @@ def looks_like_person(name: str) -> bool:
     return PERSON.fullmatch(plain(name)) is not None
 
 
-def find(table: Table, role: Role, given: str | None = None) -> str | None:
-    """The column with this role: the one the user named, or the only one with a known name; None if there is none."""
+def find(table: FileTable, role: Role, given: str | None = None) -> str | None:
+    """The column with this role: the one the user named, or the only one with a known name; None where there is none."""
     if given is not None:
         if given not in table.names:
-            raise unfound(table, f"there is no column {given!r}", f"Pass --{role} with one of these names")
+            raise column_error(table, f"there is no column {given!r}", f"Pass --{role} with one of these names")
         return given
     for rank in RANKS[role]:
         matches = [name for name in table.names if plain(name) in rank]
         if len(matches) > 1:
             both = " and ".join(map(repr, matches))
-            raise unfound(table, f"both {both} could be the {role} column", f"Pass --{role} with the right one")
+            raise column_error(table, f"both {both} could be the {role} column", f"Pass --{role} with the right one")
         if matches:
             return matches[0]
     return None
 
 
-def leading_item(table: Table, given: str | None) -> str | None:
-    """The item column of a matrix: the one the user named, or the first one if it is called so or has no name.
+def leading_item(table: FileTable, given: str | None) -> str | None:
+    """The item column of a matrix: the one the user named, or the first if it has a known name or none.
 
-    Only the first, because the other columns are classes or people, who may be called anything.
+    Only the first, because the other columns are classes or annotators, which may have any name.
     """
     if given is not None:
         return find(table, "item", given)
@@ -75,15 +75,15 @@ def leading_item(table: Table, given: str | None) -> str | None:
     return first if known else None
 
 
-def unfound(table: Table, what: str, hint: str) -> InputError:
-    """An error that shows the columns there are."""
-    if len(table.names) == 1 and (apart := next((mark for mark in ";\t|" if mark in table.names[0]), None)):
-        hint = f"The columns seem to stand {apart!r} apart: save them with commas, or tabs in a .tsv"
+def column_error(table: FileTable, what: str, hint: str) -> InputError:
+    """An error that lists the columns of the table."""
+    if len(table.names) == 1 and (separator := next((mark for mark in ";\t|" if mark in table.names[0]), None)):
+        hint = f"Separate the columns by commas, or by tabs in a .tsv: here {separator!r} seems to separate them"
     return InputError(f"{what} (the columns are: {listed(table.names)})", where=str(table.path), hint=hint)
 
 
 def listed(names: tuple[str, ...] | list[str], most: int = 12) -> str:
-    """Names for a message: all of them, or the first few and the last."""
+    """Names for a message: all of them, or the first three and the last."""
     if len(names) <= most:
         return ", ".join(names)
     return ", ".join((*names[:3], "…", names[-1]))

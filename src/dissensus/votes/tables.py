@@ -1,7 +1,7 @@
-"""Tables from CSV, TSV, JSONL and Parquet: columns by name, each row with its place in the file.
+"""Tables from CSV, TSV, JSONL and Parquet: columns by name, and the line of each row for messages.
 
 Cells of text files stay text exactly as written: "01" is not 1, and "NA" is a name like any other. Only an empty cell
-(in Parquet and JSON also null, and NaN among floats) is missing.
+(in Parquet and JSON also null, and NaN among floats) counts as missing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import pyarrow.json
 import pyarrow.parquet
 
 from dissensus.errors import InputError
-from dissensus.votes.files import PathLike, array_place, check_utf8, kind_of, open_binary, read_text_bytes
+from dissensus.votes.files import PathLike, check_utf8, kind_of, open_binary, read_text_bytes, row_of_array
 from dissensus.votes.votes import row_names
 
 METADATA_CLASSES = b"dissensus.classes"  # the key under which a Parquet file carries its classes, as a JSON list
-BLOCK = 1 << 24  # bytes; a single row may not be longer
+BLOCK = 1 << 24  # bytes; no row may be longer
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table whose columns are read when asked for. `classes` is what a Parquet file says its classes are."""
+class FileTable:
+    """A table in a file, whose columns are read on demand. `classes` are those that a Parquet file names."""
 
     path: PathLike
     names: tuple[str, ...]
@@ -47,12 +47,12 @@ class Table:
         return [table.column(name) for name in names]
 
     def where(self, row: int) -> str:
-        """The place of a row, for messages: `votes.csv:212`."""
+        """A row, for messages: `votes.csv:212`."""
         line = self._line(row) if self._line is not None else None
-        return array_place(self.path, row) if line is None else f"{self.path}:{line}"
+        return row_of_array(self.path, row) if line is None else f"{self.path}:{line}"
 
 
-def open_table(path: PathLike) -> Table:
+def open_table(path: PathLike) -> FileTable:
     """A table from a CSV, TSV, JSONL or Parquet file, by its extension."""
     kind = kind_of(path)
     if kind == "parquet":
@@ -62,11 +62,11 @@ def open_table(path: PathLike) -> Table:
     else:
         table = _open_delimited(path, DELIMITERS[kind])
     if not table.names:
-        raise InputError("the table has no columns", where=str(path), hint="Write at least an item and a label a row")
+        raise InputError("the table has no columns", where=str(path), hint="Write at least an item and a label per row")
     return table
 
 
-def _open_delimited(path: PathLike, delimiter: str) -> Table:
+def _open_delimited(path: PathLike, delimiter: str) -> FileTable:
     content = read_text_bytes(path)
     try:
         _, header = next(_records(content, delimiter), (1, [""]))
@@ -77,14 +77,14 @@ def _open_delimited(path: PathLike, delimiter: str) -> Table:
     names = row_names(len(header)) if headless else tuple(header)
     _refuse_repeated(names, path)
 
-    def read(wanted: list[str]) -> pa.Table:
+    def read(chosen: list[str]) -> pa.Table:
         try:
             return pa.csv.read_csv(
                 pa.BufferReader(content),
                 read_options=pa.csv.ReadOptions(column_names=list(names) if headless else None, block_size=BLOCK),
                 parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
                 convert_options=pa.csv.ConvertOptions(
-                    include_columns=wanted, column_types={name: pa.string() for name in names}, strings_can_be_null=False
+                    include_columns=chosen, column_types={name: pa.string() for name in names}, strings_can_be_null=False
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -95,13 +95,13 @@ def _open_delimited(path: PathLike, delimiter: str) -> Table:
         starts = (start for start, _ in _records(content, delimiter))
         return next(islice(starts, row if headless else row + 1, None), None)
 
-    return Table(path, names, read, line)
+    return FileTable(path, names, read, line)
 
 
 def _records(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line it starts on, blank lines skipped. Slow, but exact where quoted cells hold line ends.
+    """Each record with the line it starts on; blank lines are skipped. Slow, but exact where quoted cells hold line ends.
 
-    Ends early at a cell that is too long for Python's parser: callers then know less, never wrong.
+    Ends early at a cell that is too long for Python's parser: callers then know less, but nothing wrong.
     """
     reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline=""), delimiter=delimiter)
     start = 1
@@ -132,7 +132,7 @@ def _is_data(first: list[str], path: PathLike) -> bool:
 def _refuse_repeated(names: Sequence[str], path: PathLike) -> None:
     if repeated := {name for name in names if names.count(name) > 1}:
         what = f"the header names {', '.join(map(repr, sorted(repeated)))} more than once"
-        raise InputError(what, where=str(path), hint="Give every column a name of its own")
+        raise InputError(what, where=str(path), hint="Give every column its own name")
 
 
 def _ragged(content: bytes, delimiter: str, width: int, path: PathLike, error: Exception) -> InputError:
@@ -141,12 +141,12 @@ def _ragged(content: bytes, delimiter: str, width: int, path: PathLike, error: E
             return InputError(
                 f"{len(record)} columns where the first line has {width}",
                 where=f"{path}:{line}",
-                hint="Correct the row; a cell that holds the separator or a line end must stand in double quotes",
+                hint="Correct the row; put a cell that holds the separator or a line end in double quotes",
             )
     return InputError(f"the table cannot be parsed ({error})", where=str(path), hint="Write it again")
 
 
-def _open_jsonl(path: PathLike) -> Table:
+def _open_jsonl(path: PathLike) -> FileTable:
     content = read_text_bytes(path)
 
     def read(as_text: Sequence[str]) -> pa.Table:
@@ -169,15 +169,14 @@ def _open_jsonl(path: PathLike) -> Table:
 
     def line(row: int) -> int | None:
         lines = [number for number, text in enumerate(content.split(b"\n"), 1) if text.strip()]
-        return (
-            lines[row] if len(lines) == table.num_rows else None
-        )  # objects may run over lines: then there is no telling
+        # An object may run over several lines: then the line of a row is not known.
+        return lines[row] if len(lines) == table.num_rows else None
 
-    return Table(path, tuple(table.column_names), table.select, line)
+    return FileTable(path, tuple(table.column_names), table.select, line)
 
 
 def _bad_json(content: bytes, path: PathLike, error: Exception) -> InputError:
-    """Find the line that pyarrow stumbled over, with Python's own parser."""
+    """Find the line that pyarrow could not read, with Python's own parser."""
     types: dict[str, str] = {}
     for number, line in enumerate(content.decode("utf-8-sig").split("\n"), 1):
         if not line.strip():
@@ -186,14 +185,14 @@ def _bad_json(content: bytes, path: PathLike, error: Exception) -> InputError:
         try:
             row = json.loads(line)
         except ValueError as broken:
-            return InputError(f"not JSON ({broken})", where=where, hint="Write one JSON object a line")
+            return InputError(f"not JSON ({broken})", where=where, hint="Write one JSON object per line")
         if not isinstance(row, dict):
-            return InputError("not a JSON object", where=where, hint='Write one a line: {"item": "a", "label": "cat"}')
+            return InputError("not a JSON object", where=where, hint='Write one per line: {"item": "a", "label": "cat"}')
         for name, value in row.items():
-            found = _json_type(value)
-            if value is not None and found != types.setdefault(name, found):
-                what = f"{name!r} is a {found} here and a {types[name]} above"
-                return InputError(what, where=where, hint="Write one type throughout; names are safest as strings")
+            kind = _json_type(value)
+            if value is not None and kind != types.setdefault(name, kind):
+                what = f"{name!r} is a {kind} here and a {types[name]} above"
+                return InputError(what, where=where, hint="Write the same type in every row; names are safest as strings")
     return InputError(f"the table cannot be parsed ({error})", where=str(path), hint="Write it again")
 
 
@@ -203,7 +202,7 @@ def _json_type(value: Any) -> str:
     return {str: "string", int: "number", float: "number", list: "list", dict: "object"}.get(type(value), "null")
 
 
-def _open_parquet(path: PathLike) -> Table:
+def _open_parquet(path: PathLike) -> FileTable:
     open_binary(path).close()
     try:
         file = pa.parquet.ParquetFile(path, memory_map=True)
@@ -213,9 +212,9 @@ def _open_parquet(path: PathLike) -> Table:
     names = tuple(file.schema_arrow.names)
     _refuse_repeated(names, path)
 
-    def read(wanted: list[str]) -> pa.Table:
+    def read(chosen: list[str]) -> pa.Table:
         try:
-            return file.read(columns=wanted)
+            return file.read(columns=chosen)
         except (pa.ArrowException, OSError) as error:
             raise InputError(
                 f"the file is damaged ({error})", where=str(path), hint="Write or download it again"
@@ -223,4 +222,4 @@ def _open_parquet(path: PathLike) -> Table:
 
     metadata = file.schema_arrow.metadata or {}
     classes = tuple(json.loads(metadata[METADATA_CLASSES])) if METADATA_CLASSES in metadata else None
-    return Table(path, names, read, classes=classes)
+    return FileTable(path, names, read, classes=classes)

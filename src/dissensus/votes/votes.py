@@ -1,4 +1,4 @@
-"""Votes: who said what of which item. Immutable, and nothing is ever thrown away."""
+"""Votes: who chose which class for which item. Immutable, and nothing is ever dropped silently."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MOST_VOTES = 10**9  # more does not fit in memory, and a "count" that large is n
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """One row a vote. `item`, `label` and `annotator` are indices into `items`, `classes` and `annotators`.
+    """One entry per vote. `item`, `label` and `annotator` are indices into `items`, `classes` and `annotators`.
 
-    Every item has at least one vote; classes keep their given order, also where nobody chose one.
+    Every item has at least one vote; classes keep their given order, and classes that nobody chose stay.
 
     >>> votes = Votes.from_counts([[2, 1], [0, 3]], classes=["cat", "dog"])
     >>> votes.soft.round(2).tolist()
@@ -134,13 +134,14 @@ class Votes:
         return self._pick(picked, item=new_item, items=tuple(self.items[i] for i in chosen))
 
     def resample(self, k: int, seed: int, *, replace: bool = True) -> Votes:
-        """`k` votes an item: the sparse regime.
+        """`k` votes per item: the sparse regime.
 
-        With replacement it is a bootstrap, multinomial(k, p_i) as 003 does it (annotators are then dropped: one person
-        may be drawn twice). Without, `k` different votes are kept, or all where an item has fewer.
+        With replacement it is a bootstrap, multinomial(k, p_i), as in "Same Target, Different Basins" (2026); annotators
+        are then dropped, because one person may be drawn twice. Without, `k` different votes are kept, or all where an
+        item has fewer.
         """
         if k < 1:
-            raise InputError(f"cannot keep {k} votes an item", where="resample", hint="Ask for at least 1", state="")
+            raise InputError(f"cannot keep {k} votes per item", where="resample", hint="Ask for at least 1", state="")
         mode: Literal["with", "without"] = "with" if replace else "without"
         order = np.argsort(self.item, kind="stable")
         starts = np.concatenate([[0], np.cumsum(self.votes_per_item)])[:-1]
@@ -173,7 +174,7 @@ def _frozen_index(values: Any, name: str) -> Ints:
             f"{name} must be a list of whole numbers, not {array.dtype} {array.shape}", where="votes", state=""
         )
     if array.dtype == np.int64 and array.flags.owndata and not array.flags.writeable:
-        return array  # frozen by its maker: ten million votes need no second copy
+        return array  # already frozen: ten million votes need no second copy
     array = array.astype(np.int64)  # a copy, so that freezing it does not freeze the caller's
     array.flags.writeable = False
     return array
@@ -183,7 +184,7 @@ def _unique_names(names: Sequence[str], what: str) -> tuple[str, ...]:
     fixed = tuple(names)
     if len(set(fixed)) != len(fixed):
         twice = next(name for name, times in Counter(fixed).items() if times > 1)
-        raise InputError(f"{what} has {twice!r} twice", where="votes", hint="Give every one a name of its own", state="")
+        raise InputError(f"{what} has {twice!r} twice", where="votes", hint="Give every one its own name", state="")
     return fixed
 
 
@@ -201,6 +202,6 @@ def _check_whole_numbers(matrix: NDArray[Any]) -> None:
         raise InputError(
             f"{matrix[row, column]} in row {row}, column {column} is not a count",
             where="counts",
-            hint="Counts are whole numbers; if these are probabilities, pass them as probabilities (--probs)",
+            hint="Give whole numbers; if these are probabilities, pass them as probabilities (--probs)",
             state="",
         )

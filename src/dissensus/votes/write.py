@@ -1,4 +1,4 @@
-"""Votes and predictions into files, so that the readers give them back."""
+"""Votes and predictions written to files that the readers can read back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dissensus.votes.roles import RANKS
 from dissensus.votes.tables import DELIMITERS, METADATA_CLASSES
 from dissensus.votes.votes import Floats, Ints, Votes, row_names
 
-ROWS_AT_ONCE = 1 << 20  # text is rendered in parts, so that it never stands in memory whole
+ROWS_AT_ONCE = 1 << 20  # text is rendered in parts, so that it is never in memory as a whole
 
 
 def write_votes(
@@ -34,14 +34,14 @@ def write_votes(
 ) -> None:
     """Write votes as a long table (the default), a wide table, or a count matrix (the default of .npy and .npz).
 
-    `read_votes` gives back the same items and classes in the same order, and the same votes. What a format cannot carry
-    is refused, unless you say that it may go: a count matrix has no annotators (`drop_annotators`), an .npy has no names
+    `read_votes` gives back the same items and classes in the same order, and the same votes. What a format cannot hold
+    is refused, unless you allow its loss: a count matrix has no annotators (`drop_annotators`), an .npy has no names
     (`drop_names`). Votes are written in their order if their items come in the order of `items`, else item by item;
     annotators without a vote are not kept.
 
-    The order of the classes, and classes that nobody chose, stand in the metadata of a Parquet file, and in the header of
-    a count matrix. Beside other tables they are written to `votes.csv.classes.json`, only where they differ from what
-    `read_votes` takes by default (the labels that occur, sorted). The file is written whole or not at all.
+    The order of the classes, and classes that nobody chose, are kept in the metadata of a Parquet file and in the header
+    of a count matrix. For other tables they are written to `votes.csv.classes.json`, only where they differ from what
+    `read_votes` takes by default (the labels that occur, sorted). The file is written completely or not at all.
     """
     check_format(format)
     kind = kind_of(path)
@@ -49,7 +49,7 @@ def write_votes(
     _check_names(votes, path)
     if layout == "counts" and votes.annotator is not None and not drop_annotators:
         hint = "Write a long table, or pass drop_annotators=True"
-        raise InputError("a count matrix cannot carry who voted", where=str(path), hint=hint)
+        raise InputError("a count matrix cannot hold who voted", where=str(path), hint=hint)
     if kind in ("npy", "npz"):
         if layout != "counts":
             raise InputError(f"NumPy files hold count matrices, not {layout} tables", where=str(path), hint="Write a CSV")
@@ -69,9 +69,9 @@ def write_votes(
 def write_predictions(
     target: PathLike | BinaryIO, probs: Floats, classes: Sequence[str], ids: Sequence[str] | None = None
 ) -> None:
-    """Write a matrix [N, K] so that `read_predictions` gives it back: one column a class, after one with the ids.
+    """Write a matrix [N, K] so that `read_predictions` gives it back: one column per class, after one with the ids.
 
-    A stream gets CSV. An .npy has no room for names; the other formats number the rows where there are no ids.
+    A stream gets CSV. An .npy cannot hold names; the other formats number the rows where there are no ids.
     """
     rows = row_names(len(probs)) if ids is None else tuple(ids)
     names = {_item_column(classes): pa.array(rows, pa.string())}
@@ -125,13 +125,13 @@ def _long(votes: Votes) -> dict[str, pa.Array]:
 
 def _wide(votes: Votes, path: PathLike) -> dict[str, pa.Array]:
     if votes.annotator is None or votes.annotators is None:
-        what = "a wide table has one column an annotator, and these votes have no annotators"
+        what = "a wide table has one column per annotator, and these votes have no annotators"
         raise InputError(what, where=str(path), hint="Write a long table or counts")
     voters, person = np.unique(votes.annotator, return_inverse=True)
     cells = np.full((len(voters), len(votes.items)), -1)
     cells[person, votes.item] = votes.label
     if int((cells >= 0).sum()) < len(votes):
-        what = "a wide table has one cell for an item and an annotator, and somebody voted twice on an item"
+        what = "a wide table has one cell per item and annotator, and somebody voted twice on an item"
         raise InputError(what, where=str(path), hint="Write a long table")
     names = [votes.annotators[index] for index in voters]
     columns = {name: _named(row, votes.classes) for name, row in zip(names, cells, strict=True)}
@@ -152,7 +152,7 @@ def _write_arrays(votes: Votes, path: PathLike, kind: Kind, drop_names: bool) ->
     numbered = votes.items == row_names(len(votes.items)) and votes.classes == row_names(len(votes.classes))
     if kind == "npy" and not numbered and not drop_names:
         hint = "Write an .npz or a table, or pass drop_names=True"
-        raise InputError("an .npy cannot carry the names of items and classes", where=str(path), hint=hint)
+        raise InputError("an .npy cannot hold the names of items and classes", where=str(path), hint=hint)
     with _replacing(path) as file:
         if kind == "npy":
             np.save(file, votes.counts)
@@ -161,7 +161,7 @@ def _write_arrays(votes: Votes, path: PathLike, kind: Kind, drop_names: bool) ->
 
 
 def _write_text(file: BinaryIO, kind: Kind, columns: dict[str, pa.Array]) -> None:
-    """Lines of text, joined by Arrow: a name is rendered once, however many votes it has."""
+    """Write lines of text, joined by Arrow: a name is rendered once, however many votes it has."""
     render: Callable[[str], str]
     if kind == "jsonl":
         render, missing = _json_cell, "null"
@@ -202,7 +202,7 @@ def _delimited_cell(delimiter: str) -> Callable[[str], str]:
 
 
 def _write_sidecar(path: PathLike, classes: tuple[str, ...] | None) -> None:
-    """Write the classes beside a table; None takes away a file that would describe an older one."""
+    """Write the classes beside a table; None removes a file that would describe an older table."""
     if classes is None:
         classes_file(path).unlink(missing_ok=True)
         return
@@ -212,7 +212,7 @@ def _write_sidecar(path: PathLike, classes: tuple[str, ...] | None) -> None:
 
 @contextmanager
 def _replacing(path: PathLike) -> Iterator[BinaryIO]:
-    """A file that takes its name only once it is whole."""
+    """A file that gets its name only when it is complete."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.partial")
     try:

@@ -10,7 +10,7 @@ from dissensus.datasets.feature_files import Contents
 from dissensus.errors import InputError
 from dissensus.votes.cells import encode
 from dissensus.votes.files import PathLike, kind_of, load_arrays
-from dissensus.votes.roles import find, unfound
+from dissensus.votes.roles import column_error, find
 from dissensus.votes.tables import open_table
 from dissensus.votes.votes import row_names
 
@@ -32,7 +32,7 @@ def _texts(path: PathLike, item: str | None, text: str, second: str | None) -> t
     text_columns = [text] if second is None else [text, second]
     for name in text_columns:
         if name not in table.names:
-            raise unfound(table, f"there is no column {name!r}", "Pass --text (and --pair) with the right ones")
+            raise column_error(table, f"there is no column {name!r}", "Pass --text (and --pair) with the right ones")
     leading = find(table, "item", item)
     columns = table.columns([*text_columns, *([] if leading is None else [leading])])
     parts = [
