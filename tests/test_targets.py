@@ -192,7 +192,7 @@ def test_probabilities_can_stand_in_for_votes_where_counts_are_not_needed():
     target = Empirical().target(data, torch.arange(2), seed=0)
     assert torch.equal(target.probs, probs)
     assert target.counts is None
-    with pytest.raises(InputError, match="how many votes"):
+    with pytest.raises(InputError, match="number of votes per item"):
         Dirichlet().target(data, torch.arange(2), seed=0)
     with pytest.raises(InputError, match="who cast each vote"):
         DawidSkene().target(data, torch.arange(2), seed=0)
