@@ -19,6 +19,21 @@ from dissensus import random
 from dissensus.errors import InputError
 from dissensus.metrics.agreement import without_rounding
 
+__all__ = [
+    "Interval",
+    "MeanSd",
+    "Power",
+    "TTest",
+    "WilcoxonTest",
+    "corrected_t",
+    "holm",
+    "mean_sd",
+    "paired_bootstrap",
+    "paired_t",
+    "power",
+    "wilcoxon",
+]
+
 Alternative = Literal["two-sided", "less", "greater"]
 Floats = NDArray[np.float64]
 

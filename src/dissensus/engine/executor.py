@@ -10,6 +10,8 @@ from dissensus.engine.events import Listener, ignore
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
+__all__ = ["Executor", "PlanResult"]
+
 
 @dataclass(frozen=True)
 class PlanResult:

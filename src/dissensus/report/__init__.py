@@ -19,6 +19,8 @@ from dissensus.report.value_sections import bar_section, curve_section, table_se
 from dissensus.report.wording import capital
 from dissensus.store.run_source import RunSource
 
+__all__ = ["Written", "write"]
+
 
 class Written(NamedTuple):
     """Where the three files are, and the answer to the question, in a sentence for each score table and claim."""

@@ -33,6 +33,8 @@ from dissensus.store.atomic_files import DiskFullError, digest, explain_full_dis
 from dissensus.store.run_source import Arrays, Summary
 from dissensus.store.spec import FORMAT, Json, Run, UnknownFormatError
 
+__all__ = ["Ledger"]
+
 RECORD = "run.json"
 CHECKSUMS = "checksums"
 GALLERY = "gallery"

@@ -15,6 +15,8 @@ from dissensus.store.atomic_files import write_whole
 from dissensus.store.run_source import Arrays, RunSource, Summary
 from dissensus.store.spec import Run
 
+__all__ = ["Records", "pack"]
+
 
 def pack(source: RunSource, run_ids: Iterable[str], file: Path | str) -> int:
     """Write the records of these runs, where they are finished, and of all runs they were made from; returns how many.
