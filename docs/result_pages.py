@@ -15,7 +15,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from dissensus import report
@@ -55,9 +54,13 @@ def main() -> None:
         take(paper, Ledger(folder))
     made = pages()
     stale = [file for file, content in made.items() if not file.is_file() or file.read_text("utf-8") != content]
+    gone = [file for file in RESULTS.glob("*/figures/*.svg") if file not in made]
     if chosen.check:
-        print("\n".join(f"{file} is not what its records say" for file in stale) or "every page is what its records say")
-        sys.exit(bool(stale))
+        wrong = [f"{file} is not what its records say" for file in stale] + [f"{file} has no page" for file in gone]
+        print("\n".join(wrong) or "every page is what its records say")
+        sys.exit(bool(wrong))
+    for file in gone:
+        file.unlink()
     for file in stale:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(made[file], encoding="utf-8", newline="\n")
@@ -73,12 +76,11 @@ def take(paper: str, ledger: Ledger) -> None:
     print(f"{pack(runs, sorted(named), file)} records packed")
 
 
-@dataclass(frozen=True)
 class Both:
     """The runs of two sources; where both have one, the first is read."""
 
-    first: RunSource
-    second: RunSource
+    def __init__(self, first: RunSource, second: RunSource) -> None:
+        self.first, self.second = first, second
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self.first or run_id in self.second

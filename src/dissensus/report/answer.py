@@ -76,7 +76,15 @@ def _headline(comparison: Comparison, rows: Sequence[MethodScores]) -> str:
         parts.append(f"{listed(same)} cannot be told from {baseline}")
     if untested := [row.method.label for row in by_verdict.get("untested", [])]:
         parts.append(f"{listed(untested)} cannot be tested (one seed, or differences that do not vary)")
-    return f"In {title(metric)}, {'; '.join(parts)}."
+    beaten = any(
+        difference.mean * difference.worse < 0 for difference in map(_difference, rows) if _is_leaning(difference)
+    )
+    lead = f"In {title(metric)}" if beaten else f"No method beats {baseline} in {title(metric)}"
+    return f"{lead}{', ' if beaten else ': '}{'; '.join(parts)}."
+
+
+def _is_leaning(difference: Difference) -> bool:
+    return difference.verdict in ("better", "worse", "suggestive")
 
 
 def _most_seeds(rows: Sequence[MethodScores]) -> int:

@@ -147,11 +147,12 @@ class ScoreBlock:
 
 @dataclass(frozen=True)
 class Limit:
-    """A row that is no method: what the votes themselves allow, by column."""
+    """A row that is no method: what the votes themselves allow, by column; `ranges` where it is an estimate."""
 
     label: str
     meaning: str
     cells: Mapping[str, SeedValues]
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -348,24 +349,27 @@ def _limits(methods: Sequence[Method], columns: Sequence[str]) -> tuple[Limit, .
 
     floor = seen("soft_nll_floor")
     zero = SeedValues(dict.fromkeys(floor.values, 0.0))
+    entropies = [name for name in columns if name.startswith("entropy_")]
 
-    def perfect(soft_nll: SeedValues, correlation: str) -> dict[str, SeedValues]:
-        known = {seed: value for seed, value in soft_nll.values.items() if seed in floor.values}
+    def perfect(soft_nll: str, correlation: str) -> dict[str, SeedValues]:
+        values = seen(soft_nll)
+        known = {seed: value for seed, value in values.values.items() if seed in floor.values}
         excess = SeedValues({seed: value - floor.values[seed] for seed, value in known.items()})
-        of_entropy = {name: seen(f"{name}{correlation}") for name in columns if name.startswith("entropy_")}
-        return {"soft_nll": soft_nll, "kl": excess, **of_entropy}
+        return {"soft_nll": values, "kl": excess, **{name: seen(f"{name}{correlation}") for name in entropies}}
 
-    truth = perfect(seen("soft_nll_of_truth"), "_of_truth")
-    estimate = perfect(seen("soft_nll_expected"), "_ceiling")
+    truth = perfect("soft_nll_of_truth", "_of_truth")
     best = Limit(
         TRUTH, "what the distribution that the votes were drawn from scores on them", {**truth, "kl_to_truth": zero}
     )
     if not truth["soft_nll"].values:
+        low, high = (perfect(f"soft_nll_expected_{end}", f"_ceiling_{end}") for end in ("low", "high"))
+        ends = {name: (low[name].mean, high[name].mean) for name in low}
         best = Limit(
             "Perfect model (estimate)",
-            "an estimate of what a model that knew every item's true distribution would score on so few votes; "
-            "docs/metrics.md says how far off it can be",
-            estimate,
+            "an estimate, with its range, of what a model that knew every item's true distribution would score on so few "
+            "votes; docs/metrics.md says how far off it can be",
+            perfect("soft_nll_expected", "_ceiling"),
+            {name: (a, b) for name, (a, b) in ends.items() if a is not None and b is not None},
         )
     lowest = Limit(
         "Floor", "no prediction can score lower on these votes", {"soft_nll": floor, "kl": zero, "kl_to_truth": zero}

@@ -136,7 +136,12 @@ def _row(comparison: Comparison, block: ScoreBlock, row: MethodScores, *, has_te
 
 
 def _limit(comparison: Comparison, limit: Limit, width: int) -> list[str]:
-    shown = [_cell(limit.cells[name]) if name in limit.cells else "" for name in comparison.columns]
+    shown = []
+    for name in comparison.columns:
+        text = _cell(limit.cells[name]) if name in limit.cells else ""
+        if text and name in limit.ranges:
+            text += "<br>{} to {}".format(*map(fixed, limit.ranges[name]))
+        shown.append(text)
     cells = [f"*{limit.label}*", "", *shown]
     return cells + [""] * (width - len(cells))
 
