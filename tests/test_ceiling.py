@@ -151,11 +151,11 @@ def test_with_fifty_votes_the_range_is_narrow():
 
 def test_the_range_holds_the_rank_correlation_of_truths_that_are_beyond_doubt():
     truth = mixed_truth(1500, 3)
-    truth[:900] = torch.eye(3, dtype=torch.float64)[torch.arange(900) % 3]
+    truth[:1350] = torch.eye(3, dtype=torch.float64)[torch.arange(1350) % 3]
     counts = drawn(truth, 10, seed=1)
     value, low, high = estimated(counts)[2]
     real = scored(truth, counts)[2]
-    assert low <= value < real - 0.05  # the best guess takes no two items for exactly tied
+    assert low <= value < real - 0.05  # the best guess leaves some doubt on every item
     assert high >= real - 0.05
 
 
