@@ -139,12 +139,8 @@ def two_halves(counts, kind, halvings=10):
     return np.sqrt(2 * r / (1 + r)) if r > 0 else np.nan
 
 
-SOFT_NLL = ("estimate", "Miller–Madow", "Chao–Shen", "Grassberger")
-CORRELATION = ("Pearson", "Pearson, halves", "Spearman", "Spearman, halves")
-
-
 def measure(truth, votes):
-    """What the truth really scores, and what each way says, with the ranges of the estimates."""
+    """What the truth really scores, the estimates with their ranges, the error of every way, and the seconds it took."""
     counts = np.random.default_rng(votes).multinomial(votes, truth)
     shares, p = torch.from_numpy(counts / votes), torch.from_numpy(truth)
     nll = float(metrics.soft_nll(p.log(), shares).mean())
@@ -152,19 +148,22 @@ def measure(truth, votes):
     start = time.perf_counter()
     estimate = metrics.estimate_truth_scores(torch.from_numpy(counts))
     seconds = time.perf_counter() - start
-    said = dict(zip(SOFT_NLL, [estimate.soft_nll.value, *(f(counts) for f in ENTROPIES)], strict=True))
-    errors = {name: value / nll - 1 for name, value in said.items()}
-    errors["Pearson"], errors["Spearman"] = (
-        estimate.entropy_pearson.value - pearson,
-        estimate.entropy_spearman.value - spearman,
+    errors = {
+        "soft NLL": estimate.soft_nll.value / nll - 1,
+        "Miller–Madow": miller_madow(counts) / nll - 1,
+        "Chao–Shen": chao_shen(counts) / nll - 1,
+        "Grassberger": grassberger(counts) / nll - 1,
+        "Pearson": estimate.entropy_pearson.value - pearson,
+        "two halves": two_halves(counts, "pearson") - pearson,
+        "Spearman": estimate.entropy_spearman.value - spearman,
+        "two halves ": two_halves(counts, "spearman") - spearman,
+    }
+    return (
+        (nll, pearson, spearman),
+        (estimate.soft_nll, estimate.entropy_pearson, estimate.entropy_spearman),
+        errors,
+        seconds,
     )
-    errors["Pearson, halves"] = two_halves(counts, "pearson") - pearson
-    errors["Spearman, halves"] = two_halves(counts, "spearman") - spearman
-    ranges = [estimate.soft_nll, estimate.entropy_pearson, estimate.entropy_spearman]
-    return (nll, pearson, spearman), ranges, errors, seconds
-
-
-ENTROPIES = (miller_madow, chao_shen, grassberger)
 
 
 def main(show_designs):
@@ -173,49 +172,45 @@ def main(show_designs):
         if show_designs:
             print(f"\n{name}\n votes | soft NLL: truth, estimate (range) | Pearson | Spearman")
         for votes in VOTES:
-            results[name, group, votes] = real, ranges, *_ = measure(truth, votes)
-            cells = [f"{r:.3f} {e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for r, e in zip(real, ranges, strict=True)]
+            results.setdefault((group, votes), []).append(result := measure(truth, votes))
+            pairs = zip(result[0], result[1], strict=True)
+            cells = [f"{real:.3f} {e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for real, e in pairs]
             if show_designs:
                 print(f" {votes:5} | " + " | ".join(cells), flush=True)
-    for columns, form in ((SOFT_NLL, ".0%"), (CORRELATION, ".2f")):
-        print(f"\n| crowds | votes | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}")
-        for group in GROUPS:
-            for votes in VOTES:
-                errors = [result[2] for key, result in results.items() if key[1:] == (group, votes)]
-                cells = [typical_and_largest(np.array([one[column] for one in errors]), form) for column in columns]
-                print(f"| {group} | {votes} | {' | '.join(cells)} |")
+    columns = next(iter(results.values()))[0][2]
+    print("\nErrors: their mean size, and the largest one")
+    print(f"| crowds | votes | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}")
+    for (group, votes), several in results.items():
+        print(f"| {group} | {votes} | {' | '.join(sizes_of_errors(several, column) for column in columns)} |")
+    print("\nRanges: their mean width, and how often the truth is inside or at most 0.03 (3% of the soft NLL) outside")
     print(
-        "\n| crowds | votes | mean width: soft NLL | Pearson | Spearman | truth inside: soft NLL | Pearson | Spearman |"
+        "| crowds | votes | soft NLL | inside | Pearson | inside | Spearman | inside |\n|---|---|---|---|---|---|---|---|"
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for group in GROUPS:
-        for votes in VOTES:
-            cells = widths([result for key, result in results.items() if key[1:] == (group, votes)])
-            print(f"| {group} | {votes} | {' | '.join(cells)} |")
-    print(f"\nseconds per estimate: {np.mean([result[3] for result in results.values()]):.2f}")
+    for (group, votes), several in results.items():
+        print(f"| {group} | {votes} | {' | '.join(widths(several))} |")
+    seconds = [result[3] for several in results.values() for result in several]
+    print(f"\nseconds per estimate: {np.mean(seconds):.2f}")
 
 
-GROUPS = ("people", "simulated", "certain")
-
-
-def typical_and_largest(errors, form):
-    """The mean size of the errors, and the largest with its sign."""
-    known = errors[np.isfinite(errors)]
-    if not len(known):
+def sizes_of_errors(results, column):
+    errors = np.array([result[2][column] for result in results])
+    errors = errors[np.isfinite(errors)]
+    if not len(errors):
         return "undefined"
-    return f"{format(np.abs(known).mean(), form)} (largest {format(known[np.abs(known).argmax()], '+' + form)})"
+    size, largest = np.abs(errors).mean(), errors[np.abs(errors).argmax()]
+    is_share = column in ("soft NLL", "Miller–Madow", "Chao–Shen", "Grassberger")
+    return f"{size:.0%} ({largest:+.0%})" if is_share else f"{size:.2f} ({largest:+.2f})"
 
 
 def widths(results):
-    """Mean width of the ranges, and how often the truth lies within or at most 0.03 (3% of a soft NLL) beside them."""
-    real, low, high = (
-        np.array([[getattr(one, part, one) for one in result[index]] for result in results], dtype=float)
-        for index, part in ((0, "real"), (1, "low"), (1, "high"))
-    )
-    scale = np.stack([real[:, 0], np.ones(len(real)), np.ones(len(real))], 1)
-    inside = (low - 0.03 * scale <= real) & (real <= high + 0.03 * scale)
-    width = ((high - low) / scale).mean(0)
-    return [f"{width[0]:.0%}", f"{width[1]:.2f}", f"{width[2]:.2f}", *(f"{share:.0%}" for share in inside.mean(0))]
+    cells = []
+    for part, form in enumerate((".0%", ".2f", ".2f")):
+        real = np.array([result[0][part] for result in results])
+        low, high = (np.array([getattr(result[1][part], end) for result in results]) for end in ("low", "high"))
+        scale = real if part == 0 else 1.0
+        inside = (low - 0.03 * scale <= real) & (real <= high + 0.03 * scale)
+        cells += [format(((high - low) / scale).mean(), form), f"{inside.mean():.0%}"]
+    return cells
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ Counts = tuple[list[str], NDArray[np.int64]]  # items, [N, K]
 
 
 def write_file(path: Path, votes: int) -> None:
-    """Votes in random order, ten an item, annotators all different on an item."""
+    """Votes in random order, ten per item, each by another annotator."""
     rng = np.random.default_rng(0)
     items, people = max(votes // 10, 1), 5000
     order = rng.permutation(votes)

@@ -1,12 +1,10 @@
-"""All metrics of 10,000 x 10 predictions with some 50 votes an item, against the same numbers from other libraries.
+"""All metrics of 10,000 x 10 predictions with some 50 votes per item, against the same numbers from other libraries.
 
     python benchmarks/score_speed.py
 
-The others have six of the keys. The ceiling's rival is the loop anyone would write first, over a few halvings and scaled
-to 200.
+The others have six of the keys. (How good the estimates from counts are, and how long they take: benchmarks/ceilings.py.)
 """
 
-import math
 import time
 
 import numpy as np
@@ -16,8 +14,6 @@ from scipy import stats as scipy_stats
 from sklearn.metrics import log_loss
 
 from dissensus import metrics
-
-HALVINGS = 4
 
 
 def crowd(n=10_000, k=10):
@@ -41,17 +37,6 @@ def others(log_probs, target):
     }
 
 
-def naive_ceiling(counts):
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(HALVINGS):
-        first = np.stack([rng.multivariate_hypergeometric(row, row.sum() // 2) for row in counts.numpy()])
-        entropies = (scipy_stats.entropy(half, axis=1) for half in (first, counts.numpy() - first))
-        found.append(scipy_stats.pearsonr(*entropies).statistic)
-    r = np.mean(found)
-    return math.sqrt(2 * r / (1 + r))
-
-
 def timed(call, *arguments):
     start = time.perf_counter()
     return call(*arguments), time.perf_counter() - start
@@ -72,11 +57,6 @@ def main():
         end="",
     )
     print(f" | {rivals / without:.1f}x | max |Δ| {apart:.0e}")
-    _, ceiling = timed(metrics.entropy_correlation_ceiling, counts)
-    naive, few = timed(naive_ceiling, counts)
-    loop = few * 200 / HALVINGS
-    print(f"ceiling, 200 halvings: ours {ceiling:.2f} s | loop {loop:.0f} s | {loop / ceiling:.0f}x", end="")
-    print(f" | max |Δ| {abs(naive - ours['entropy_pearson_ceiling']):.0e} (random)")
 
 
 if __name__ == "__main__":

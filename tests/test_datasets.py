@@ -41,7 +41,7 @@ RAW_HEADER = (
 
 
 def write_raw(root: Path, rows: list[tuple[int, int, int, int]]) -> None:
-    """(annotator, is an attention check, chosen label, image) a row."""
+    """(annotator, is an attention check, chosen label, image) per row."""
     (root / "cifar10h").mkdir(parents=True, exist_ok=True)
     lines = [
         f'{who},{trial},{check},cat,dog,3,{label},0,{image},"a, b.png",512.5,1000\n'

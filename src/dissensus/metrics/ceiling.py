@@ -23,6 +23,7 @@ from dissensus.metrics.vote_mixture import Floats, Start, VoteMixture
 
 NUMBERS = 2**18  # drawn for each fit, in a number of draws between the next two
 LEAST_DRAWS, MOST_DRAWS = 2, 100
+NO_DOUBT = 1e-6  # nats: true entropies below it are tied at 0
 
 
 def soft_nll_floor(target: Tensor) -> Tensor:
@@ -101,6 +102,7 @@ def _correlations(mixture: VoteMixture, weights: Floats) -> dict[Kind, float | N
     draws = min(MOST_DRAWS, max(LEAST_DRAWS, NUMBERS // (mixture.items * mixture.classes)))
     generator = random.numpy_generator(0, "probe", "true distributions")
     truths = [_entropies(mixture.draw(weights, generator)) for _ in range(draws)]
+    truths = [np.where(truth < NO_DOUBT, 0.0, truth) for truth in truths]
     means: dict[Kind, float | None] = {}
     for kind in KINDS:
         values = [value for truth in truths if (value := correlation(truth, of_votes, kind=kind)) is not None]
