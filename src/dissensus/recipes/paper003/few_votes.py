@@ -113,8 +113,8 @@ def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
                     source=NOT_ASKED,
                 ),
                 Claim(
-                    f"(h) What remains at K = {votes} of the gap between Soft and SLS after temperature scaling, fitted to "
-                    "all votes of other evaluation items (not available to those who have only K votes).",
+                    f"(h) What remains at K = {votes} of the gap between Soft and SLS after temperature scaling, "
+                    "fitted to all votes of other evaluation items (not available to those who have only K votes).",
                     "remaining",
                     {"Soft": runs["Soft"], "SLS": runs["SLS"]},
                     (NLL, Score("soft_nll", calibration="tempered_votes")),
@@ -179,8 +179,8 @@ def _by_error(
             cells=related,
             curves={PARTS[part]: Curve(fact("bins", part, error, "y"), fact("bins", part, error, "x"))},
             axes=(distance, "nats"),
-            note="Soft NLL of an item under Soft minus that under the hard delivery, by the distance of its few votes from "
-            "all its votes. The first point has the items at distance 0, if there are any; then five bins of equal "
+            note="Soft NLL of an item under Soft minus that under the hard delivery, by the distance of its few votes "
+            "from all its votes. The first point has the items at distance 0, if there are any; then five bins of equal "
             f"mass. Mean over seeds.{f' {HIGH}' if part.endswith('_high') else ''}",
         )
         for part in parts

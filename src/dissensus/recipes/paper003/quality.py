@@ -77,8 +77,9 @@ def quality(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             "interval of that mean excludes the paper's value.",
             "The laptop setting was chosen on seed 100 for the mean of soft labels, SLS and majority vote; before that, "
             "the shape and learning rate of the network were chosen with soft labels alone. The quality setting is "
-            "wider and trained longer, and otherwise the same; it was run on seed 100 with soft labels and not changed afterwards. "
-            "The evaluation split of seed 100 shares about a fifth of its images with that of any reported seed.",
+            "wider and trained longer, and otherwise the same; it was run on seed 100 with soft labels and not changed "
+            "afterwards. The evaluation split of seed 100 shares about a fifth of its images with that of any reported "
+            "seed.",
         ),
         exhibits=(scores, flipped, cost),
         claims=claims,
