@@ -299,7 +299,7 @@ def test_a_smoke_run_writes_a_report_and_a_second_one_computes_nothing(run, tmp_
     first = (tmp_path / "o" / "results.csv").read_bytes()
     code, _, err = run(*arguments)
     assert code == 0
-    assert "30 of them finished before" in err
+    assert "30 of them already finished" in err
     assert (tmp_path / "o" / "results.csv").read_bytes() == first
     code, _, _ = run("report", tmp_path / "o", "--baseline", "Majority")
     assert code == 0
@@ -326,11 +326,11 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(run, tmp_path, monk
         patched.setattr(Display, "__call__", interrupted)
         code, _, err = run(*arguments)
     assert code == 130
-    assert "goes on from there" in err
+    assert "resumes from there" in err
     finished = len(list((tmp_path / "o" / "runs").glob("[0-9a-f]*/run.json")))
     assert finished >= 1
     _, _, err = run(*arguments)
-    assert f"{finished} of them finished before" in err
+    assert f"{finished} of them already finished" in err
 
 
 @pytest.fixture(scope="module")
@@ -383,9 +383,9 @@ def test_finished_runs_are_listed_shown_verified_and_removed(run, smoke, tmp_pat
     assert run("runs", "ls", tmp_path / "nowhere")[0] == 2
 
 
-def test_watching_tells_what_is_done_under_way_and_failed(run, smoke, tmp_path):
+def test_watching_tells_what_is_done_running_and_failed(run, smoke, tmp_path):
     shutil.copytree(smoke, tmp_path / "o")
-    assert "15/15 runs are done, 0 under way" in run("watch", tmp_path / "o", "--once")[1]
+    assert "15/15 runs are done, 0 running" in run("watch", tmp_path / "o", "--once")[1]
     ledger = Ledger(tmp_path / "o" / "runs")
     first, second = ledger.ids()[:2]
     for run_id in (first, second):
@@ -396,7 +396,7 @@ def test_watching_tells_what_is_done_under_way_and_failed(run, smoke, tmp_path):
     ledger.progress_file(first).write_text('{"epoch": 1, "epochs": 2, "loss": 0.5}')
     _, out, _ = run("watch", tmp_path / "o", "--once")
     lock.release()
-    assert "13/15 runs are done, 1 under way, 1 failed" in out
+    assert "13/15 runs are done, 1 running, 1 failed" in out
     assert "ValueError: why" in out
     assert run("runs", "rm", tmp_path / "o", second)[0] == 0
     assert "failed" not in run("watch", tmp_path / "o", "--once")[1]

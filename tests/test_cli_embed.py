@@ -75,7 +75,7 @@ def test_options_go_to_the_data_set(capsys):
     assert "1,797 items" in capsys.readouterr().out
     with pytest.raises(InputError, match="digits has no option 'seed'"):
         call("digits", "pixels", "--option", "seed=1")
-    with pytest.raises(InputError, match="'votes' is no option"):
+    with pytest.raises(InputError, match="'votes' is not an option"):
         call("digits", "pixels", "--option", "votes")
 
 
@@ -99,12 +99,12 @@ def test_pairs_and_arrays_of_images_are_encoded_too():
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("votes.csv", "words"), "where should the features go"),
+        (("votes.csv", "words"), "a file needs --out"),
         (("votes.csv", "words", "--out", "f.npz"), "there is no such file"),
         (("chaosnli", "words"), "dissensus data get chaosnli"),
         (("digits", "words"), "words reads texts, and these are images"),
         (("digits", "nothing"), "'nothing' is not one of minilm"),
-        (("digits", "pixels", "--out", "f.npy"), "are an .npz"),
+        (("digits", "pixels", "--out", "f.npy"), "are written as .npz"),
     ],
 )
 def test_bad_input_is_said_and_nothing_is_written(arguments, what, tmp_path):

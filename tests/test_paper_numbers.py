@@ -87,7 +87,7 @@ def test_every_column_is_a_metric_or_detector_of_ours_or_explained_in_the_head_o
 def test_every_source_names_its_paper_and_no_number_is_there_twice():
     seen = set()
     for paper, exhibit, one in everything():
-        assert one.source.startswith(f"{paper}, ")
+        assert one.source.startswith(f"{numbers.CITATIONS[paper]}, ")
         key = (paper, exhibit, one.part, one.row, one.column)
         assert key not in seen
         seen.add(key)

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Nothing heavy is imported before it is needed, so that help comes at once."""
+"""The command line: parse, call, print. Heavy packages are imported where they are needed, so that help is instant."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
     context_settings=HELP,
     epilog="""\b
 Examples:
-  dissensus demo                                  the whole story on embedded data, in two minutes
+  dissensus demo                                  compare ways to use votes on built-in data, in two minutes
   dissensus example try && cd try                 a small votes.csv and features.npy to play with
-  dissensus inspect votes.csv                     what the votes look like
+  dissensus inspect votes.csv                     describe the votes
   dissensus fit votes.csv --features features.npy --out model
-  dissensus score predictions.csv votes.csv       judge any model's probabilities against the votes
+  dissensus score predictions.csv votes.csv       score any model's probabilities against the votes
 """,
 )
 @click.version_option(__version__, prog_name="dissensus")
 def cli() -> None:
-    """Learn from people who disagree: votes in, a classifier whose probabilities match what people would say out."""
+    """Train and evaluate classifiers on the votes of people who disagree about the labels."""
     load_plugins()
 
 
 for command in (demo, fit, predict, example, inspect, score, embed, run, recipes, report, runs, watch, data):
     cli.add_command(command)
-    command.context_settings.update(HELP)  # click keeps the help option of the first call, also of one without the group
+    command.context_settings.update(
+        HELP
+    )  # click caches the help option of a command's first call, even without the group
 
 
 def main() -> None:
-    """Run a command. Bad input ends with code 2 and a message, an interruption with 130, and neither with a traceback."""
+    """Run a command. Bad input exits with code 2 and a message, an interruption with 130; neither shows a traceback."""
     try:
         cli(standalone_mode=False)
     except InputError as problem:
@@ -57,6 +59,6 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except click.exceptions.Exit as ended:
         sys.exit(ended.exit_code)
-    except BrokenPipeError:  # the reader of our output went away (`| head`): that is its right
+    except BrokenPipeError:  # the reader of our output closed the pipe (`| head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

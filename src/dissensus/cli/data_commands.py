@@ -1,4 +1,4 @@
-"""`data`: which data sets are here, and how to get the others."""
+"""`data`: which data sets are available, and how to download the others."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ Examples:
 """,
 )
 def data() -> None:
-    """Data sets: list what is here, download what is not."""
+    """List data sets and download them."""
 
 
 @data.command("list")
 def list_() -> None:
-    """Every data set, how much of it is here, its licence and its source."""
+    """List every data set: how much of it is in the data folder, its licence and its source."""
     from dissensus import datasets
 
     click.echo(f"Data folder: {datasets.data_root()} (set DISSENSUS_DATA to use another)\n")
-    for one in datasets.catalogue():
-        click.echo(click.style(one.name, bold=True) + f"  {one.description}")
-        click.echo(f"  {one.sentence}\n  licence: {one.licence}\n  source: {one.source}")
+    for entry in datasets.catalogue():
+        click.echo(click.style(entry.name, bold=True) + f"  {entry.description}")
+        click.echo(f"  {entry.sentence}\n  licence: {entry.licence}\n  source: {entry.source}")
 
 
 @data.command()
 @click.argument("name")
 def get(name: str) -> None:
-    """Download a data set from its official source into the data folder. Broken off, it goes on where it stopped."""
+    """Download a data set from its official source into the data folder. An interrupted download resumes."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

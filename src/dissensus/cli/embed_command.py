@@ -1,4 +1,4 @@
-"""`embed`: texts or images to frozen features."""
+"""`embed`: turn texts or images into frozen features."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Encoders:
-  minilm                           sentences, 384 numbers; weights inside a package, no hub
-  efficientnet-lite0               images, 1,280 numbers; weights inside a package, no hub
-  openai:text-embedding-3-large    a service; key in OPENAI_API_KEY, another server in OPENAI_BASE_URL
+  minilm                           sentences, 384 numbers; weights come with a Python package
+  efficientnet-lite0               images, 1,280 numbers; weights come with a Python package
+  openai:text-embedding-3-large    a web service; set OPENAI_API_KEY, and OPENAI_BASE_URL for another server
   st:NAME                          any sentence-transformers model
   hf:NAME                          any Hugging Face image model, such as hf:facebook/dinov2-small
-A name may end in @SIZE (images are resized to so many pixels) or +joint (a pair is read as one text, and not as
-the vectors [u, v, |u−v|, u∘v] of its parts).
+A name may end in @SIZE (images are resized to SIZE × SIZE pixels) or +joint (a pair is encoded as one text; by
+default its parts are encoded as u and v, and the features are [u, v, |u−v|, u∘v]).
 
 \b
 Examples:
@@ -37,12 +37,12 @@ Examples:
 )
 @click.argument("source")
 @click.argument("encoder")
-@click.option("--out", metavar="FILE", help="The .npz to write; needed where SOURCE is a file.")
-@click.option("--text", default="text", show_default=True, metavar="COLUMN", help="Column of a table with the texts.")
+@click.option("--out", metavar="FILE", help="The .npz file to write; required if SOURCE is a file.")
+@click.option("--text", default="text", show_default=True, metavar="COLUMN", help="Column with the texts.")
 @click.option("--pair", metavar="COLUMN", help="Column with the second text of each pair.")
-@click.option("--item", metavar="COLUMN", help="Column with the item, if not found by name.")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the data set (seed=1).")
-@click.option("--batch", type=click.IntRange(1), help="Items at once (default: what suits the encoder).")
+@click.option("--item", metavar="COLUMN", help="Column with the item id (default: found by name).")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the data set, such as seed=1.")
+@click.option("--batch", type=click.IntRange(1), help="Items per batch (default: depends on the encoder).")
 def embed(
     source: str,
     encoder: str,
@@ -56,9 +56,9 @@ def embed(
     """Turn texts or images into frozen features, with an ENCODER.
 
     SOURCE is a data set's name, a table with texts (CSV, TSV, JSONL, Parquet) or an array of images (npy, npz). The
-    features of a data set are found by name afterwards: load("chaosnli", features="minilm").
+    features of a data set are loaded by name afterwards: load("chaosnli", features="minilm").
 
-    What was encoded before is not encoded again. Broken off, the command goes on where it stopped.
+    Items that were encoded before are not encoded again, so an interrupted command resumes where it stopped.
     """
     from dissensus import datasets
     from dissensus.datasets import feature_files as store
@@ -70,21 +70,23 @@ def embed(
     else:
         if out is None:
             known = ", ".join(datasets.DATASETS)
-            hint = f"Pass --out features.npz; if it is no file but a data set: there are {known}"
-            raise InputError("where should the features go?", where=source, hint=hint)
+            hint = f"Pass --out features.npz; if you meant a data set, choose one of: {known}"
+            raise InputError("a file needs --out, the file for its features", where=source, hint=hint)
         ids, contents = read_contents(source, item=item, text=text, second=pair)
     if out is None:
         store.writable_home()  # refused before any work
     else:
         writable_folder(str(Path(out).parent))
         if Path(out).suffix != ".npz":
-            raise InputError("features with their ids are an .npz", where=out, hint="Name it so")
-    made = _encoded(source, ids, contents, encoder, batch)
+            raise InputError(
+                "features and their ids are written as .npz", where=out, hint="Choose a name that ends in .npz"
+            )
+    features = _encoded(source, ids, contents, encoder, batch)
     if out is None:
-        path = store.store(made, source, encoder)
+        path = store.store(features, source, encoder)
     else:
-        store.write(made, path := Path(out))
-    click.echo(f"{len(made.ids):,} items. {made.sentence}\nSaved to {path}.")
+        store.write(features, path := Path(out))
+    click.echo(f"{len(features.ids):,} items. {features.sentence}\nSaved to {path}.")
 
 
 def _encoded(source: str, ids: Sequence[str], contents: Contents, encoder: str, batch: int | None) -> Features:
@@ -98,15 +100,19 @@ def _encoded(source: str, ids: Sequence[str], contents: Contents, encoder: str, 
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         return encoders.encode(
-            ids, contents, encoder, batch=batch, progress=lambda done, of: bar.update(task, completed=done, total=of)
+            ids,
+            contents,
+            encoder,
+            batch=batch,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """`seed=1` as a name and a value: a whole number where it is one, true or false, else text."""
-    name, is_there, value = text.partition("=")
-    if not is_there:
-        raise InputError(f"{text!r} is no option", where="--option", hint="Write NAME=VALUE")
+    """Split `seed=1` into a name and a value: an integer, true or false, or else text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"{text!r} is not an option", where="--option", hint="Write NAME=VALUE")
     if value in ("true", "false"):
         return name, value == "true"
     return name, int(value) if value.lstrip("-").isdigit() else value

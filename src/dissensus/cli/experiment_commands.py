@@ -1,4 +1,4 @@
-"""`demo`, `run`, `recipes` and `report`: experiments that answer a question with a page."""
+"""`demo`, `run`, `recipes` and `report`: run an experiment and write its report."""
 
 from __future__ import annotations
 
@@ -32,17 +32,25 @@ EXPERIMENT = "experiment.json"
 def _execution_options(command: Any) -> Any:
     for option in reversed(
         (
-            click.option("--workers", type=click.IntRange(1), help="Runs at a time (default: one a core)."),
+            click.option("--workers", type=click.IntRange(1), help="Runs at a time (default: one per core)."),
             click.option(
-                "--threads", type=click.IntRange(1), help="Threads of each run (default: the cores, shared out)."
+                "--threads", type=click.IntRange(1), help="Threads per run (default: the cores divided by the workers)."
             ),
-            click.option("--device", help="cpu, cuda, … (default: a GPU if there is one)."),
+            click.option("--device", help="cpu, cuda, … (default: a GPU if available)."),
             click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
-            click.option("--address", default="auto", show_default=True, help="Of the Ray cluster: auto or HOST:PORT."),
-            click.option("--gpus", default=0.0, show_default=True, help="GPUs of each run on Ray; a part shares one."),
-            click.option("--log", type=click.Choice(["tensorboard"]), help="Write curves in this format to OUT too."),
-            click.option("--dry-run", is_flag=True, help="Say what would be computed and what it costs, and end."),
-            click.option("--baseline", metavar="ROW", help="Test the other rows against this one."),
+            click.option(
+                "--address", default="auto", show_default=True, help="Address of the Ray cluster: auto or HOST:PORT."
+            ),
+            click.option(
+                "--gpus", default=0.0, show_default=True, help="GPUs per run on Ray; 0.5 means two runs share one."
+            ),
+            click.option(
+                "--log", type=click.Choice(["tensorboard"]), help="Also write training curves to OUT in this format."
+            ),
+            click.option("--dry-run", is_flag=True, help="Print what would be computed and its cost; compute nothing."),
+            click.option(
+                "--baseline", metavar="ROW", help="Compare the other rows with this one (default: as the recipe says)."
+            ),
         )
     ):
         command = option(command)
@@ -60,9 +68,9 @@ Examples:
 @click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
 @_execution_options
 def demo(out: str, scale: str, **execution: Any) -> None:
-    """Which way of delivering votes is best? Real digits, a simulated crowd, a report, in about two minutes.
+    """Compare ways to train on votes: real digits, a simulated crowd and a report, in about two minutes.
 
-    The same as `dissensus run demo --out demo-report`. Interrupted, it goes on where it stopped.
+    The same as `dissensus run demo --out demo-report`. If interrupted, the same command resumes where it stopped.
     """
     _run_in_group("demo", scale, None, out, None, **execution)
 
@@ -79,16 +87,18 @@ Examples:
 )
 @click.argument("recipe")
 @click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
-@click.option("--seeds", metavar="N|A-B,C", help="How many, or which (default: as the recipe says).")
-@click.option("--out", required=True, metavar="DIR", help="Ledger, report.html, results.md and results.csv go here.")
+@click.option("--seeds", metavar="N|A-B,C", help="How many seeds, or which ones (default: as the recipe says).")
 @click.option(
-    "--ledger", metavar="DIR", help="Keep finished runs here, to share them between recipes (default: OUT/runs)."
+    "--out", required=True, metavar="DIR", help="Folder for the ledger, report.html, results.md and results.csv."
+)
+@click.option(
+    "--ledger", metavar="DIR", help="Folder for finished runs, to share them between recipes (default: OUT/runs)."
 )
 @_execution_options
 def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, **execution: Any) -> None:
-    """Run a RECIPE and write its report. Finished runs are kept: the same command goes on where it was interrupted.
+    """Run a RECIPE and write its report. If interrupted, the same command resumes where it stopped.
 
-    Started by `torchrun -m dissensus run …`, all processes compute each run together.
+    Under `torchrun -m dissensus run …`, all processes share the work of each run.
     """
     _run_in_group(recipe, scale, seeds, out, ledger, **execution)
 
@@ -96,7 +106,7 @@ def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None
 @click.command()
 @click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
 def recipes(scale: str) -> None:
-    """List the recipes, and how many runs each takes at a scale; recipes with one --ledger share them."""
+    """List the recipes and the number of runs each needs. Recipes share their runs if they use the same --ledger."""
     from dissensus.experiments.plan import size
     from dissensus.recipes import RECIPES
 
@@ -115,20 +125,20 @@ Examples:
 """,
 )
 @click.argument("folder", metavar="DIR")
-@click.option("--baseline", metavar="ROW", help="Test the other rows against this one.")
-@click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: where `run` kept them).")
-@click.option("--records", metavar="FILE", help="Read them from here instead: what `dissensus runs pack` wrote.")
+@click.option("--baseline", metavar="ROW", help="Compare the other rows with this one (default: as the recipe says).")
+@click.option("--ledger", metavar="DIR", help="Folder with the finished runs (default: DIR/runs).")
+@click.option("--records", metavar="FILE", help="Read the runs from this file, written by `dissensus runs pack`.")
 def report(folder: str, baseline: str | None, ledger: str | None, records: str | None) -> None:
-    """Make the report in DIR again from its finished runs."""
+    """Write the report in DIR again from its finished runs."""
     from dissensus.store.ledger import Ledger
     from dissensus.store.records import Records
 
     runs = Records(records) if records else Ledger(ledger or Path(folder) / "runs")
-    _write_report(_against(read_experiment(folder), baseline), Path(folder), runs)
+    _write_report(_with_baseline(read_experiment(folder), baseline), Path(folder), runs)
 
 
 def read_experiment(folder: str) -> Experiment[str]:
-    """What `run` wrote beside its ledger."""
+    """Read the description of the experiment that `run` wrote next to its ledger."""
     from dissensus.experiments.description import from_json
 
     file = Path(folder) / EXPERIMENT
@@ -138,25 +148,27 @@ def read_experiment(folder: str) -> Experiment[str]:
             raise InputError(
                 "this experiment was written by an earlier version",
                 where=str(file),
-                hint="Run the same recipe again: finished runs are kept, and the report is made in seconds",
+                hint="Run the same recipe again: it uses the finished runs and only writes the report",
             )
         return from_json(document)
     except FileNotFoundError:
-        raise InputError("no experiment was run here", where=str(file), hint="Start one with `dissensus run`") from None
+        raise InputError(
+            "no experiment was run in this folder", where=str(file), hint="Start one with `dissensus run`"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         if isinstance(problem, InputError):
             raise
         raise InputError(
-            f"the file is damaged ({problem})", where=str(file), hint="Run the recipe again: its runs are kept"
+            f"the file is damaged ({problem})", where=str(file), hint="Run the recipe again: finished runs are kept"
         ) from None
 
 
 def _run_in_group(*arguments: Any, **options: Any) -> None:
-    """Alone, or with the other processes that `torchrun` started."""
+    """Run alone, or together with the other processes that `torchrun` started."""
     from dissensus.engine import worker_processes
 
     if options["engine"] == "local" and options["workers"] != 1 and not options["dry_run"] and "RANK" not in os.environ:
-        worker_processes.prepare()  # workers import while we do, and plan
+        worker_processes.prepare()  # workers import torch while this process imports and plans
     from dissensus.training import distributed
 
     with distributed.from_environment() as group:
@@ -194,8 +206,8 @@ def _run(
 
     described = find(recipe, scale, None if seeds is None else parse_seeds(seeds))
     planned = make_plan(described, datasets.digest_of, _command())
-    experiment = _against(planned.experiment, baseline)
-    labels = {spec.id: _in_short(spec) for spec in planned.specs} | labels_of(planned.experiment)
+    experiment = _with_baseline(planned.experiment, baseline)
+    labels = {spec.id: _short_label(spec) for spec in planned.specs} | labels_of(planned.experiment)
     runs = Ledger(ledger or Path(out) / "runs")
     at_a_time = workers or cores()
     if dry_run:
@@ -222,8 +234,8 @@ def _run(
             result = executor.run(planned.specs, runs, listen)
     except KeyboardInterrupt:
         click.echo(
-            f"\nInterrupted. Finished runs are kept in {runs.folder}, and those under way have saved themselves; "
-            "the same command goes on from there.",
+            f"\nInterrupted. Finished runs and checkpoints of unfinished ones are in {runs.folder}; "
+            "the same command resumes from there.",
             err=True,
         )
         sys.exit(130)
@@ -234,8 +246,8 @@ def _run(
         sys.exit(2)
     _write_report(experiment, folder, runs)
     if result.failed or result.blocked:
-        lost = f"{len(result.failed)} runs failed, {len(result.blocked)} could not start"
-        click.echo(f"{lost}: the report leaves them out. Tracebacks are in {runs.error_file('*')}.", err=True)
+        failures = f"{len(result.failed)} runs failed, {len(result.blocked)} need a failed run"
+        click.echo(f"{failures}: the report leaves them out. Tracebacks are in {runs.error_file('*')}.", err=True)
         sys.exit(1)
 
 
@@ -252,7 +264,7 @@ def _executor(group: Group, engine: str, workers: int, execution: Execution, add
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`5` is the first five seeds; `0-4` and `0,2,7-9` are these.
+    """`5` means the first five seeds; `0-4` and `0,2,7-9` list seeds.
 
     >>> parse_seeds("3"), parse_seeds("1,4-6")
     ((0, 1, 2), (1, 4, 5, 6))
@@ -266,12 +278,12 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     except ValueError:
         chosen = ()
     if not chosen or len(set(chosen)) < len(chosen):
-        raise InputError(f"{text!r} names no seeds, or one twice", where="--seeds", hint="Write 5, 0-4 or 0,3,7-9")
+        raise InputError(f"{text!r} names no seeds, or a seed twice", where="--seeds", hint="Write 5, 0-4 or 0,3,7-9")
     return chosen
 
 
-def _against(experiment: Experiment[str], baseline: str | None) -> Experiment[str]:
-    """The experiment with its score tables tested against another row, where they have it."""
+def _with_baseline(experiment: Experiment[str], baseline: str | None) -> Experiment[str]:
+    """The experiment with another baseline row in every score table that has this row."""
     if baseline is None:
         return experiment
     labels = {label for table in experiment.score_tables for label in table.cells}
@@ -289,16 +301,19 @@ def _against(experiment: Experiment[str], baseline: str | None) -> Experiment[st
 
 
 def _command() -> str:
-    """The command as it was typed, for the report; the way to the program is left out, since it differs by machine."""
+    """The command as typed, for the report, without the path of the program, which differs between machines."""
     return shlex.join(["dissensus", *sys.argv[1:]])
 
 
 def labels_of(experiment: Experiment[str]) -> dict[str, str]:
-    """The names of runs as people know them; the runs of a grid have none."""
+    """A readable name for each run that an exhibit shows, by run id."""
     several = len(experiment.exhibits) > 1
     tables = experiment.score_tables
     labels = {}
-    for exhibit in (*(e for e in experiment.exhibits if e not in tables), *tables):  # a score table's name wins
+    for exhibit in (
+        *(e for e in experiment.exhibits if e not in tables),
+        *tables,
+    ):  # names of score tables take precedence
         for row, points in exhibit.cells.items():
             for point, replicates in points.items():
                 for name, run in replicates.items():
@@ -309,8 +324,8 @@ def labels_of(experiment: Experiment[str]) -> dict[str, str]:
     return labels
 
 
-def _in_short(spec: Spec) -> str:
-    """A name for a run that no table shows: one of a grid, or one that another needs."""
+def _short_label(spec: Spec) -> str:
+    """A name for a run that no exhibit shows: a run of a grid, or one that another run needs."""
     from dissensus.training.recipe import Recipe
 
     if spec.kind != "train":
@@ -321,7 +336,7 @@ def _in_short(spec: Spec) -> str:
 def _announcement(planned: Plan, runs: Ledger) -> str:
     experiment = planned.experiment
     done = sum(spec.id in runs for spec in planned.specs)
-    before = f", {done} of them finished before" if done else ""
+    before = f", {done} of them already finished" if done else ""
     return f"{experiment.title} ({experiment.key}, {experiment.scale} scale): {len(planned.specs)} runs{before}."
 
 

@@ -1,4 +1,4 @@
-"""What several commands read: votes with their flags, and outputs that must be writable before anything is computed."""
+"""Shared by commands: the options for reading votes, and the check that the output folder is writable."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _VOTE_OPTIONS = (
     click.option(
-        "--format", "layout", type=click.Choice(["long", "wide", "counts"]), help="Layout of VOTES, if not as guessed."
+        "--format", "layout", type=click.Choice(["long", "wide", "counts"]), help="Layout of VOTES (default: guessed)."
     ),
-    click.option("--item", metavar="COLUMN", help="Column with the item, if not found by name."),
-    click.option("--label", metavar="COLUMN", help="Column with the label, if not found by name."),
-    click.option("--annotator", metavar="COLUMN", help="Column with the annotator, if not found by name."),
-    click.option("--classes", metavar="A,B,…", help="The classes in their order, also those that nobody chose."),
+    click.option("--item", metavar="COLUMN", help="Column with the item id (default: found by name)."),
+    click.option("--label", metavar="COLUMN", help="Column with the label (default: found by name)."),
+    click.option("--annotator", metavar="COLUMN", help="Column with the annotator (default: found by name)."),
+    click.option("--classes", metavar="A,B,…", help="The classes in order, including those that nobody chose."),
     click.option(
         "--duplicates",
         type=click.Choice(["error", "first", "last", "keep"]),
         default="error",
         show_default=True,
-        help="What to do where one annotator voted twice on an item.",
+        help="What to do if an annotator voted twice on an item.",
     ),
 )
 
 
 def vote_options(command: Command) -> Command:
-    """The flags of every command that reads votes; they arrive as keyword arguments for `votes_from`."""
+    """Add the options for reading votes to a command; their values are the `options` of `votes_from`."""
     for option in reversed(_VOTE_OPTIONS):
         command = option(command)
     return command
 
 
 def votes_from(path: str, options: Mapping[str, Any]) -> Votes:
-    """The votes in a file, read as the flags say."""
+    """Read the votes in a file with these options."""
     from dissensus.votes import read_votes
 
     classes = options["classes"]
@@ -59,7 +59,7 @@ def votes_from(path: str, options: Mapping[str, Any]) -> Votes:
 
 
 def people_from(path: str, probs: bool, options: Mapping[str, Any]) -> Data:
-    """What people said, without inputs: votes, or with --probs the shares of each class."""
+    """Data without inputs: the votes in a file, or with --probs the share of each class per item."""
     import torch
 
     from dissensus.datasets.data import Data
@@ -79,7 +79,7 @@ def people_from(path: str, probs: bool, options: Mapping[str, Any]) -> Data:
 
 
 def writable_folder(path: str) -> Path:
-    """The folder, made if need be; refused at once, before any work, where nothing can be written to it."""
+    """Create the folder if needed; raise before any work is done if nothing can be written to it."""
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,4 +91,4 @@ def writable_folder(path: str) -> Path:
 
 
 def _unwritable(path: str, why: str | None) -> InputError:
-    return InputError(f"this folder cannot be written to ({why})", where=path, hint="Choose another one with --out")
+    return InputError(f"this folder cannot be written to ({why})", where=path, hint="Choose another folder with --out")

@@ -1,4 +1,4 @@
-"""`example`, `fit` and `predict`: the practitioner's first ten minutes."""
+"""`example`, `fit` and `predict`: from a table of votes to a model and its predictions."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ Example:
 )
 @click.argument("folder", metavar="DIR")
 def example(folder: str) -> None:
-    """Write a small votes.csv, features.npy and gold.csv to DIR, and say what to type next."""
+    """Write a small votes.csv, features.npy and gold.csv to DIR, and print the commands to try next."""
     import numpy as np
 
     from dissensus import datasets
     from dissensus.votes import write_votes
 
     items = 600
-    place = writable_folder(folder)
+    target = writable_folder(folder)
     data = datasets.load("digits", votes=10)
     assert data.votes is not None
     assert data.x is not None
     assert data.gold is not None
     votes = data.votes.subset(np.arange(items))
-    write_votes(votes, place / "votes.csv")
-    np.save(place / "features.npy", data.x[:items].reshape(items, -1).numpy().astype(np.float32))
+    write_votes(votes, target / "votes.csv")
+    np.save(target / "features.npy", data.x[:items].reshape(items, -1).numpy().astype(np.float32))
     gold = [f"{name},{data.classes[label]}" for name, label in zip(votes.items, data.gold[:items].tolist(), strict=True)]
-    (place / "gold.csv").write_text("\n".join(["item,gold", *gold]) + "\n", encoding="utf-8")
+    (target / "gold.csv").write_text("\n".join(["item,gold", *gold]) + "\n", encoding="utf-8")
     click.echo(
-        f"""{place}/votes.csv     {len(votes):,} votes on {items} handwritten digits by a simulated crowd
-{place}/features.npy  their 64 pixels, one row an item
-{place}/gold.csv      the digits that were meant
+        f"""{target}/votes.csv     {len(votes):,} votes on {items} handwritten digits by a simulated crowd
+{target}/features.npy  their 64 pixels, one row per item
+{target}/gold.csv      the digits that were written
 
 Next:
-  dissensus inspect {place}/votes.csv
-  dissensus fit {place}/votes.csv --features {place}/features.npy --out {place}/model
-  dissensus predict {place}/model {place}/features.npy --out {place}/predictions.csv
-  dissensus score {place}/predictions.csv {place}/votes.csv --gold {place}/gold.csv"""
+  dissensus inspect {target}/votes.csv
+  dissensus fit {target}/votes.csv --features {target}/features.npy --out {target}/model
+  dissensus predict {target}/model {target}/features.npy --out {target}/predictions.csv
+  dissensus score {target}/predictions.csv {target}/votes.csv --gold {target}/gold.csv"""
     )
 
 
@@ -64,32 +64,32 @@ Examples:
 )
 @click.argument("votes_file", metavar="VOTES")
 @click.option(
-    "--features", "features_file", required=True, metavar="FILE", help="npy, npz, CSV or Parquet, one row an item."
+    "--features", "features_file", required=True, metavar="FILE", help="npy, npz, CSV or Parquet, one row per item."
 )
-@click.option("--out", required=True, metavar="DIR", help="Where the model and its scores go.")
-@click.option("--probs", is_flag=True, help="VOTES holds the share of each class, not votes.")
-@click.option("--gold", "gold_file", metavar="FILE", help="Gold labels, for the hard metrics and the target `gold`.")
+@click.option("--out", required=True, metavar="DIR", help="Folder for the model and its scores.")
+@click.option("--probs", is_flag=True, help="VOTES holds the share of each class per item, not votes.")
+@click.option("--gold", "gold_file", metavar="FILE", help="Gold labels, for accuracy, ECE and the target `gold`.")
 @click.option("--head", type=click.Choice(["mlp", "linear"]), default="mlp", show_default=True)
 @click.option(
     "--target",
     type=click.Choice(["empirical", "majority", "gold", "smoothed", "class_mean", "dirichlet", "dawid_skene"]),
     default="empirical",
     show_default=True,
-    help="Which distribution an item stands for.",
+    help="Which distribution represents the votes on an item.",
 )
 @click.option(
     "--delivery",
     type=click.Choice(["soft", "sampled", "multipass"]),
     default="soft",
     show_default=True,
-    help="How it reaches the optimiser.",
+    help="How that distribution is presented to the optimiser.",
 )
 @click.option("--epochs", default=60, show_default=True, type=click.IntRange(1))
 @click.option("--batch", default=64, show_default=True, type=click.IntRange(1))
 @click.option("--lr", default=1e-3, show_default=True, type=click.FloatRange(0, min_open=True))
 @click.option("--hidden", default=256, show_default=True, type=click.IntRange(1), help="Width of the MLP's hidden layer.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--device", help="cpu, cuda, … (default: a GPU if there is one).")
+@click.option("--device", help="cpu, cuda, … (default: a GPU if available).")
 @vote_options
 def fit(
     votes_file: str,
@@ -108,10 +108,10 @@ def fit(
     device: str | None,
     **options: Any,
 ) -> None:
-    """Train a classifier on VOTES and features, and measure it honestly.
+    """Train a classifier on VOTES and features, and score it on held-out items.
 
-    A fifth of the items is held out; the model trained on the rest is scored on it, raw and after one temperature
-    (cross-fitted on halves). Then a model is trained on all items and saved to DIR, with the temperature if it helped.
+    A fifth of the items is held out; a model trained on the rest is scored on them, raw and after temperature scaling
+    (cross-fitted on two halves). Then a model is trained on all items and saved to DIR, with a temperature if it helped.
     """
     from dissensus.estimator import VoteClassifier
 
@@ -122,7 +122,7 @@ def fit(
         "hidden": hidden, "random_state": seed, "device": device,
     }  # fmt: skip
     model = VoteClassifier(**settings)
-    scores = _measured(model, data)
+    scores = _fit_and_score(model, data)
     model.save(folder)
     (folder / "scores.json").write_text(json.dumps(scores, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     _print_fit(scores, model.temperature_)
@@ -146,13 +146,13 @@ def _data(votes_file: str, features_file: str, probs: bool, gold_file: str | Non
     return replace(people, x=torch.from_numpy(x[rows]), gold=gold)
 
 
-def _measured(model: VoteClassifier, data: Data) -> dict[str, Any]:
-    """Fit the model, with a progress bar, and give the scores that were measured on the way."""
+def _fit_and_score(model: VoteClassifier, data: Data) -> dict[str, Any]:
+    """Fit the model with a progress bar; return its scores on held-out items."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    text = "training twice, without and with the held-out items"
+    text = "training twice: without the held-out items, then with them"
     columns = (TextColumn(text), BarColumn(), TextColumn("loss {task.fields[loss]:.4f}"), TimeRemainingColumn())
     assert data.x is not None
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -162,7 +162,7 @@ def _measured(model: VoteClassifier, data: Data) -> dict[str, Any]:
             data.votes if data.votes is not None else data.people.numpy(),
             data.gold,
             classes=data.classes,
-            progress=lambda done, of, loss: bar.update(task, completed=done, total=of, loss=loss),
+            progress=lambda done, total, loss: bar.update(task, completed=done, total=total, loss=loss),
         )
 
 
@@ -190,14 +190,16 @@ def _print_fit(scores: dict[str, Any], temperature: float) -> None:
         )
     console.print(table)
     if raw["gold"] == "majority":
-        console.print("accuracy and ECE are against the majority: no gold labels were given.", highlight=False)
+        console.print(
+            "Accuracy and ECE are against the majority vote, because no gold labels were given.", highlight=False
+        )
     if not tempered:
-        found = "No temperature could be fitted: that takes two held-out items, and there is one."
+        sentence = "No temperature could be fitted: only one item was held out, and two are needed."
     elif temperature == 1:
-        found = "The temperature is not used: it did not help."
+        sentence = "The temperature is not used: it did not help."
     else:
-        found = f"The temperature is used: T = {temperature:.3f}."
-    console.print(f"{found} All scores are in scores.json.", highlight=False)
+        sentence = f"The temperature is used: T = {temperature:.3f}."
+    console.print(f"{sentence} All scores are in scores.json.", highlight=False)
 
 
 @click.command(
@@ -210,9 +212,9 @@ Examples:
 )
 @click.argument("folder", metavar="DIR")
 @click.argument("features_file", metavar="FEATURES")
-@click.option("--out", metavar="FILE", help="npy, CSV or Parquet; without, CSV goes to the screen.")
+@click.option("--out", metavar="FILE", help="npy, CSV or Parquet file (default: print CSV).")
 def predict(folder: str, features_file: str, out: str | None) -> None:
-    """The probabilities that the model in DIR gives the items of FEATURES, one column a class."""
+    """Predict the class probabilities of the items of FEATURES with the model in DIR, one column per class."""
     from dissensus.datasets.own_files import read_features
     from dissensus.estimator import VoteClassifier
     from dissensus.votes import write_predictions

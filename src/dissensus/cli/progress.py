@@ -1,4 +1,4 @@
-"""What a person sees while runs are computed: how many are done, what is under way, how long it will take."""
+"""Progress of runs on the terminal: how many are done, which are running, how long the rest will take."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dissensus.store.ledger import Ledger
 
 MOST_SHOWN = 12
 ENDED = frozenset({"already_done", "done", "failed", "blocked"})
-"""Kinds of event after which a run takes no more time here; one that stopped, or is computed elsewhere, still might."""
+"""Kinds of event after which a run takes no more time here. A run that stopped, or runs elsewhere, still might."""
 
 
 @dataclass
 class RunProgress:
-    """How far a run under way is."""
+    """How far a running run is."""
 
     epoch: int = 0
     epochs: int = 0
@@ -35,20 +35,20 @@ class RunProgress:
 
     @property
     def share(self) -> float:
-        """The share of it that is done."""
+        """The share of its epochs that is done."""
         return self.epoch / self.epochs if self.epochs else 0.0
 
     @property
     def share_done_here(self) -> float:
-        """The share of it that was done since it was begun or resumed."""
+        """The share of its epochs that was done since it was started or resumed."""
         return self.share - self.resumed_at / self.epochs if self.epochs else 0.0
 
 
 class Display:
     """A live display of executor events; on a terminal a table, elsewhere a line every `quiet_every` seconds.
 
-    `labels` are the names of runs as people know them ("Soft, seed 3"). `costs` weigh runs against each other in the time
-    that is left; a run without one counts as quick, and if none has one all count as equal.
+    `labels` are readable names of runs ("Soft, seed 3"). `costs` are relative costs, from which the remaining time is
+    estimated; a run without a cost counts as instant, and if no run has one, all count as equal.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Display:
         self._remaining_costs = dict(costs) or dict.fromkeys(labels, 1.0)
         self._enough_to_know, self._spent = 0.2 * min(self._remaining_costs.values(), default=0.0), 0.0
         self._total, self._already_done, self._computed, self._failed = len(labels), 0, 0, 0
-        self._under_way: dict[str, RunProgress] = {}
+        self._running: dict[str, RunProgress] = {}
         self._printed_at = self._started_at = time.monotonic()
         self._live = Live(get_renderable=self._render, console=self._console, transient=True, refresh_per_second=4)
 
@@ -78,15 +78,15 @@ class Display:
         self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        """Take note of one event."""
+        """Show one event."""
         if event.kind == "started":
-            self._under_way[event.run] = RunProgress()
+            self._running[event.run] = RunProgress()
         elif event.kind == "epoch":
-            before = self._under_way.get(event.run, RunProgress())
+            before = self._running.get(event.run, RunProgress())
             resumed_at = before.resumed_at if before.epoch else event.epoch - 1
-            self._under_way[event.run] = RunProgress(event.epoch, event.epochs, event.loss, resumed_at)
+            self._running[event.run] = RunProgress(event.epoch, event.epochs, event.loss, resumed_at)
         else:
-            last = self._under_way.pop(event.run, RunProgress())
+            last = self._running.pop(event.run, RunProgress())
             cost = self._remaining_costs.pop(event.run, 0.0) if event.kind in ENDED else 0.0
             if event.kind == "done":
                 self._spent += cost * (last.share_done_here if last.epochs else 1.0)
@@ -116,28 +116,28 @@ class Display:
         return f"{self._ended}/{self._total} runs · {self._time_left()}"
 
     def _time_left(self) -> str:
-        """From the speed so far: runs under way count by their share."""
+        """The remaining time at the speed so far; unfinished runs count by their share."""
         if self._ended == self._total:
             failed = f", {self._failed} failed" if self._failed else ""
-            return f"{self._already_done} from before, {self._computed} computed{failed}"
+            return f"{self._already_done} already finished, {self._computed} computed{failed}"
         if not self._remaining_costs:
             return "training is done"
-        costs = {run: self._remaining_costs.get(run, 0.0) for run in self._under_way}
-        spent = self._spent + sum(run.share_done_here * costs[run_id] for run_id, run in self._under_way.items())
+        costs = {run: self._remaining_costs.get(run, 0.0) for run in self._running}
+        spent = self._spent + sum(run.share_done_here * costs[run_id] for run_id, run in self._running.items())
         if spent < self._enough_to_know:
             return "time left: not known yet"
-        begun = sum(run.share * costs[run_id] for run_id, run in self._under_way.items())
+        begun = sum(run.share * costs[run_id] for run_id, run in self._running.items())
         remaining = sum(self._remaining_costs.values()) - begun
         return f"about {duration((time.monotonic() - self._started_at) / spent * remaining)} left"
 
     def _render(self) -> RenderableType:
         bar = ProgressBar(total=max(1, self._total), completed=self._ended, width=40)
-        runs = {self._labels.get(run_id, run_id): run for run_id, run in self._under_way.items()}
+        runs = {self._labels.get(run_id, run_id): run for run_id, run in self._running.items()}
         return Group(Text(self._line()), bar, progress_table(runs))
 
 
 def progress_table(runs: Mapping[str, RunProgress]) -> Table:
-    """One row per run under way: epoch, loss, share done."""
+    """One row per unfinished run: epoch, loss, share done."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "epoch", "loss", ""):
         table.add_column(name, no_wrap=True)
@@ -152,7 +152,7 @@ def progress_table(runs: Mapping[str, RunProgress]) -> Table:
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """An experiment as its ledger shows it, from another terminal or another machine."""
+    """The state of an experiment, read from its ledger, perhaps by another terminal or machine."""
 
     done: int
     total: int
@@ -163,25 +163,25 @@ class PlanStatus:
     def sentence(self) -> str:
         """In words."""
         failed = f", {len(self.failed)} failed" if self.failed else ""
-        return f"{self.done}/{self.total} runs are done, {len(self.under_way)} under way{failed}"
+        return f"{self.done}/{self.total} runs are done, {len(self.under_way)} running{failed}"
 
 
 def read_status(labels: Mapping[str, str], ledger: Ledger) -> PlanStatus:
-    """Which of these runs are done, under way (somebody holds the lock) or failed.
+    """Which of these runs are done, running (some process holds the lock) or failed.
 
-    It takes two listings, and a look into the folders of unfinished runs: also where the plan has 100,000 runs.
+    It lists two folders and reads those of unfinished runs only, so that it stays fast for 100,000 runs.
     """
     finished = labels.keys() & ledger.ids()
     begun = ledger.begun() & labels.keys() - finished
     now = locks.clock(ledger.folder) if begun else 0.0
-    under_way, failed = {}, {}
+    running, failed = {}, {}
     for run_id in (run_id for run_id in labels if run_id in begun):
         label, error = labels[run_id], ledger.error_file(run_id)
         if locks.is_held(ledger.lock_file(run_id), now=now):
             try:
-                under_way[label] = RunProgress(**json.loads(ledger.progress_file(run_id).read_text(encoding="utf-8")))
-            except FileNotFoundError:  # just begun
-                under_way[label] = RunProgress()
+                running[label] = RunProgress(**json.loads(ledger.progress_file(run_id).read_text(encoding="utf-8")))
+            except FileNotFoundError:  # just started
+                running[label] = RunProgress()
         elif error.is_file():
             failed[label] = error.read_text(encoding="utf-8")
-    return PlanStatus(len(finished), len(labels), under_way, failed)
+    return PlanStatus(len(finished), len(labels), running, failed)

@@ -1,4 +1,4 @@
-"""`runs` and `watch`: what a ledger holds, and what is being added to it now."""
+"""`runs` and `watch`: manage the finished runs of a ledger, and follow a running experiment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ledger_at(folder: str) -> Ledger:
 
     path = Path(folder)
     if not path.is_dir():
-        raise InputError("there is no such folder", where=folder, hint="Name the --out folder of a `dissensus run`")
+        raise InputError("there is no such folder", where=folder, hint="Pass the --out folder of a `dissensus run`")
     return Ledger(path / "runs" if (path / "runs").is_dir() else path)
 
 
@@ -38,7 +38,7 @@ Examples:
 """,
 )
 def runs() -> None:
-    """Finished runs: list, show, remove, verify, rescore, pack. DIR is a ledger, or the --out folder of an experiment."""
+    """Manage finished runs. DIR is a ledger, or the --out folder of an experiment."""
 
 
 @runs.command("ls")
@@ -76,7 +76,7 @@ def show(folder: str, run_id: str) -> None:
 @click.argument("folder", metavar="DIR")
 @click.argument("run_ids", metavar="ID…", nargs=-1, required=True)
 def rm(folder: str, run_ids: tuple[str, ...]) -> None:
-    """Remove runs, finished or not; they are computed again when a plan needs them."""
+    """Remove runs, finished or not. They are computed again when a recipe needs them."""
     ledger = ledger_at(folder)
     known = [*ledger.ids(), *ledger.begun()]
     for run_id in [_full_id(ledger, run_id, known) for run_id in run_ids]:
@@ -87,12 +87,12 @@ def rm(folder: str, run_ids: tuple[str, ...]) -> None:
 @runs.command()
 @click.argument("folder", metavar="DIR")
 def verify(folder: str) -> None:
-    """Check every file of every run against its checksum; exit code 1 where one was edited, cut short or lost."""
+    """Check every file of every run against its checksum; exit with code 1 if one was edited, truncated or lost."""
     ledger = ledger_at(folder)
     damaged = {run_id: problems for run_id in ledger.ids() if (problems := ledger.verify(run_id))}
     for run_id, problems in damaged.items():
         click.echo(f"{run_id}: {'; '.join(problems)}")
-    hint = ": remove these with `runs rm`" if damaged else ""
+    hint = ": remove them with `dissensus runs rm`" if damaged else ""
     click.echo(f"{len(ledger.ids())} runs, {len(damaged)} damaged{hint}")
     if damaged:
         sys.exit(1)
@@ -100,11 +100,11 @@ def verify(folder: str) -> None:
 
 @runs.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--dry-run", is_flag=True, help="Say what would change, and end.")
+@click.option("--dry-run", is_flag=True, help="Print what would change; change nothing.")
 def rescore(folder: str, dry_run: bool) -> None:
-    """Score the stored predictions of training runs again, to give them metrics that were added or corrected later.
+    """Score the stored predictions of training runs again, for metrics that were added or corrected later.
 
-    Measures of these runs are not computed again: remove them with `runs rm`, and run the recipe.
+    Measures of these runs are not computed again: to renew them, remove them with `runs rm` and run the recipe.
     """
     from dissensus.engine.rescore import rescore as rescored
 
@@ -131,7 +131,7 @@ def _count(runs: int) -> str:
 @click.argument("folder", metavar="DIR")
 @click.argument("file", metavar="FILE")
 def pack(folder: str, file: str) -> None:
-    """Write the records of all runs, without weights and predictions, to one small FILE that `report --records` reads."""
+    """Write the records of all runs, without weights and predictions, to one small FILE for `report --records`."""
     from dissensus.store.records import pack as packed
 
     ledger = ledger_at(folder)
@@ -149,15 +149,15 @@ def _full_id(ledger: Ledger, start: str, known: Sequence[str] | None = None) -> 
 
 @click.command(
     epilog="""\b
-Example, from another terminal or another machine that sees the folder:
+Example, from another terminal, or another machine with the same folder:
   dissensus watch demo-report
 """,
 )
 @click.argument("folder", metavar="DIR")
-@click.option("--ledger", metavar="DIR", help="Where the finished runs are (default: DIR/runs).")
-@click.option("--once", is_flag=True, help="Look once and end.")
+@click.option("--ledger", metavar="DIR", help="Folder with the finished runs (default: DIR/runs).")
+@click.option("--once", is_flag=True, help="Print the state once and exit.")
 def watch(folder: str, ledger: str | None, once: bool) -> None:
-    """Watch a running experiment: what is done, what is under way, what failed."""
+    """Follow a running experiment: how many runs are done, which are running, which failed."""
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text

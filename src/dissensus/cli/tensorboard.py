@@ -12,7 +12,7 @@ from dissensus.store.ledger import Ledger
 
 
 class TensorBoard:
-    """A listener that writes one folder per run under `folder`: the training loss as it comes, all curves at the end."""
+    """A listener that writes one folder per run: the training loss after each epoch, all curves at the end."""
 
     def __init__(self, folder: Path, labels: Mapping[str, str], ledger: Ledger) -> None:
         try:
@@ -29,7 +29,7 @@ class TensorBoard:
         self._written: dict[str, set[int]] = {}  # epochs whose training loss is written: not every epoch has an event
 
     def __call__(self, event: Event) -> None:
-        """Take note of one event."""
+        """Write what one event adds."""
         if event.kind == "epoch" and event.loss is not None:
             self._writer(event.run).add_scalar("train_loss", event.loss, event.epoch)
             self._written.setdefault(event.run, set()).add(event.epoch)

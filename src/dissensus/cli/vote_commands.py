@@ -1,4 +1,4 @@
-"""`inspect` and `score`: what the votes look like, and how good a model's probabilities are beside them."""
+"""`inspect` and `score`: describe votes, and score a model's probabilities against them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 def inspect(votes_file: str, as_json: bool, **options: Any) -> None:
     """Describe VOTES: items, votes, annotators, classes, agreement, ties.
 
-    VOTES is a long table (one row a vote: CSV, TSV, JSONL, Parquet), a wide table (items × annotators) or a matrix of
+    VOTES is a long table (one row per vote: CSV, TSV, JSONL, Parquet), a wide table (items × annotators) or a matrix of
     counts (npy, npz, CSV, Parquet).
     """
     from dissensus.votes import inspect_votes
@@ -41,18 +41,18 @@ def inspect(votes_file: str, as_json: bool, **options: Any) -> None:
 
 def _print_facts(name: str, facts: dict[str, Any]) -> None:
     per_item, alpha, n = facts["votes_per_item"], facts["krippendorff_alpha"], facts["items"]
-    people = "not known" if facts["annotators"] is None else f"{facts['annotators']:,}"
+    people = "unknown" if facts["annotators"] is None else f"{facts['annotators']:,}"
     lines = [
         ("items", f"{n:,}"),
         ("votes", f"{facts['votes']:,}"),
         ("annotators", people),
-        ("votes an item", f"{per_item['fewest']} to {per_item['most']}, mean {per_item['mean']:.2f}"),
+        ("votes per item", f"{per_item['fewest']} to {per_item['most']}, mean {per_item['mean']:.2f}"),
         ("unanimous", f"{facts['unanimous_items']:,} items ({facts['unanimous_items'] / n:.1%})"),
         ("no unique majority", f"{facts['tied_items']:,} items ({facts['tied_items'] / n:.1%})"),
         ("mean entropy", f"{facts['mean_entropy']:.4f} nats"),
         (
             "Krippendorff's alpha",
-            "not defined (no item has two votes, or all agree)" if alpha is None else f"{alpha:.4f}",
+            "undefined (no item has two votes, or all votes agree)" if alpha is None else f"{alpha:.4f}",
         ),
     ]
     click.echo(click.style(name, bold=True))
@@ -70,7 +70,7 @@ def _print_facts(name: str, facts: dict[str, Any]) -> None:
 
 
 def _bars(counts: dict[str, int], width: int = 40, most: int = 20) -> None:
-    """A horizontal bar chart in the terminal; the rest of a long list is summed up."""
+    """Print a horizontal bar chart; bars beyond `most` are added up in a last one."""
     shown = dict(list(counts.items())[:most])
     if len(counts) > most:
         shown[f"{len(counts) - most} others"] = sum(list(counts.values())[most:])
@@ -93,8 +93,8 @@ Examples:
 @click.argument("predictions_file", metavar="PREDICTIONS")
 @click.argument("votes_file", metavar="VOTES")
 @click.option("--logits", is_flag=True, help="PREDICTIONS are logits (or log-probabilities), not probabilities.")
-@click.option("--probs", is_flag=True, help="VOTES holds the share of each class, not votes.")
-@click.option("--gold", "gold_file", metavar="FILE", help="Gold labels; without, the majority stands in for them.")
+@click.option("--probs", is_flag=True, help="VOTES holds the share of each class per item, not votes.")
+@click.option("--gold", "gold_file", metavar="FILE", help="Gold labels (default: the majority vote).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @vote_options
 def score(
@@ -106,11 +106,11 @@ def score(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Judge any model's PREDICTIONS [items × classes] against VOTES, with every metric, the floor and the ceiling.
+    """Score any model's PREDICTIONS [items × classes] against VOTES: all metrics, with their floors and ceilings.
 
-    PREDICTIONS is npy, npz, CSV or Parquet. Rows are matched by id where both files have ids, else by their order.
-    Beside the raw scores stand those after one temperature, cross-fitted on halves of these items: to the votes, and to
-    the gold labels alone.
+    PREDICTIONS is npy, npz, CSV or Parquet. Rows are matched by id if both files have ids, otherwise by order.
+    Scores are shown raw and after temperature scaling. Two temperatures are cross-fitted on halves of these items: one to
+    the votes, one to the gold labels alone.
     """
     from dataclasses import replace
 
@@ -127,8 +127,8 @@ def score(
     values = torch.from_numpy(in_order)
     if gold_file is not None:
         people = replace(people, gold=torch.from_numpy(read_gold(gold_file, people.classes, people.ids)))
-    said = Predictions(values if logits else values.log())  # log-probabilities are logits of themselves
-    scores, temperatures = judge(said, people, torch.arange(len(people)), seed=0)
+    predictions = Predictions(values if logits else values.log())  # log-probabilities are logits, too
+    scores, temperatures = judge(predictions, people, torch.arange(len(people)), seed=0)
     raw = scores.pop("raw")
     if as_json:
         document = {**raw, **scores, "temperatures": temperatures, "items": len(people)}
@@ -144,9 +144,10 @@ def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], t
     from dissensus.metrics import METRICS
 
     console = Console()
-    against = "gold labels" if raw["gold"] == "given" else "the majority (no gold labels were given)"
+    against = "gold labels" if raw["gold"] == "given" else "the majority vote (no gold labels were given)"
     console.print(
-        f"{len(people):,} items, {len(people.classes)} classes; hard metrics are against {against}.", highlight=False
+        f"{len(people):,} items, {len(people.classes)} classes; hard metrics (accuracy, ECE, …) are against {against}.",
+        highlight=False,
     )
     wide = console.width >= 120
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -154,19 +155,21 @@ def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], t
     for column in ("raw", *(name.replace("_", " to ") for name in tempered)):
         table.add_column(column, justify="right", no_wrap=True)
     if wide:
-        table.add_column("what it is")
+        table.add_column("description")
     for name in raw:
         base = name.removesuffix("_infinite_items").removesuffix("_finite_mean")
         if name == "gold" or (base != name and not raw[f"{base}_infinite_items"]):
-            continue  # where nothing is infinite, the mean over the finite items is the mean
+            continue  # no item is infinite, so the mean over the finite items is the mean
         arrow = {"lower": " ↓", "higher": " ↑"}.get(METRICS[name].direction, "")
-        cells = [_cell(one.get(name)) for one in (raw, *tempered.values())]
+        cells = [_cell(scores.get(name)) for scores in (raw, *tempered.values())]
         table.add_row(name + arrow, *cells, *([METRICS[name].about] if wide else []))
     console.print(table)
     if not tempered:
-        console.print("No temperature can be fitted: a probability is exactly 0, or there is one item.", highlight=False)
-    for name, (one, two) in temperatures.items():
-        console.print(f"{name.replace('_', ' to ')}: T = {one:.3f} and {two:.3f} on the two halves", highlight=False)
+        console.print(
+            "No temperature could be fitted: a probability is exactly 0, or there is only one item.", highlight=False
+        )
+    for name, (first, second) in temperatures.items():
+        console.print(f"{name.replace('_', ' to ')}: T = {first:.3f} and {second:.3f} on the two halves", highlight=False)
 
 
 def _cell(value: Any) -> str:

@@ -14,7 +14,7 @@ from dissensus.recipes.paper003 import PAPER003
 Seeds = tuple[int, ...]
 
 RECIPES: dict[str, Callable[[str, Seeds | None], Experiment[Node]]] = {"demo": demo, **PAPER002, **PAPER003}
-"""From a scale, and seeds in place of the recipe's own, to an experiment."""
+"""Each maps a scale, and seeds instead of the recipe's own, to an experiment."""
 
 
 def find(name: str, scale: str, seeds: Seeds | None = None) -> Experiment[Node]:

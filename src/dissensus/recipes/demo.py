@@ -46,7 +46,7 @@ COLUMNS = ("soft_nll", "kl", "kl_to_truth", "accuracy", "ece_mass_15", "entropy_
 
 
 def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment[Node]:
-    """Seven methods with all 50 votes, and with only 3 votes per item."""
+    """Seven methods with all 50 votes; the same and shrunk votes with only 3 per item."""
     epochs, usual = SIZES[scale]
     used = seeds or tuple(range(usual))
     full = {label: replace(recipe, epochs=epochs) for label, recipe in METHODS.items()}
@@ -56,8 +56,8 @@ def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment[Node]:
     return Experiment(
         key="demo",
         title="How should votes reach the optimiser?",
-        question="Fifty people looked at each digit, and they did not agree. Which way of giving their votes to the "
-        "optimiser yields a classifier whose probabilities match what people would say? What if only three had looked?",
+        question="Fifty people labelled each digit, and they disagreed. Which way of training on their votes gives a "
+        "classifier whose probabilities match what people would say? What if only three people had voted?",
         scale=scale,
         exhibits=(
             score_table(full, used, key="all-votes", title="50 votes per item", baseline="Soft", columns=COLUMNS),

@@ -1,7 +1,7 @@
 """The numbers that the papers print, as data beside each recipe: `paperNNN/printed.toml`, one TOML table per exhibit.
 
-An exhibit for which the paper prints no number, such as a figure of curves, has an empty list: a name that is not there
-is a mistake. `attach` puts numbers beside cells by key; titles and wording play no part in it.
+An exhibit for which the paper prints no number, such as a figure of curves, has an empty list; an unknown name is an
+error. `attach` assigns numbers to cells by key, never by title.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import Any, TypeVar
 from dissensus.errors import InputError
 from dissensus.experiments.description import Exhibit, PaperNumber, Printed, Statistic
 
+CITATIONS = {"002": "Singh et al. 2025", "003": "Gheibi & Ghazizadeh 2026"}
+"""What the key of a paper, with which its sources begin in the file, stands for."""
+
 Keys = Mapping[str, type]
 MEAN: Statistic = "mean"
 E = TypeVar("E", bound=Exhibit[Any])
@@ -27,11 +30,11 @@ NUMBER: Keys = {
     "row": str,
     "column": str,
     "mean": float,  # over seeds or items; or
-    "value": float,  # a count, a p-value or another single figure
+    "value": float,  # a count, a p-value or another single number
     "sd": float,
     "seeds": int,  # instead of the exhibit's
     "source": str,  # instead of the exhibit's
-    "note": str,  # how to read the number; shown behind its source
+    "note": str,  # how to read the number; shown after its source
 }
 
 
@@ -39,7 +42,7 @@ def printed_numbers(paper: str, exhibit: str) -> tuple[PaperNumber, ...]:
     """What a paper prints in or about a table or figure. `part` is its block, "" where it has none.
 
     >>> [(number.row, number.column, number.mean, number.source) for number in printed_numbers("003", "figure11")]
-    [('SLS', 'barrier', 2.05, '003, Figure 11 (to Soft)')]
+    [('SLS', 'barrier', 2.05, 'Gheibi & Ghazizadeh 2026, Figure 11 (to Soft)')]
     """
     stored = _paper(paper)
     if exhibit not in stored:
@@ -48,7 +51,7 @@ def printed_numbers(paper: str, exhibit: str) -> tuple[PaperNumber, ...]:
 
 
 def exhibits(paper: str) -> tuple[str, ...]:
-    """The tables and figures of a paper, then `text`: what it prints apart from them."""
+    """The tables and figures of a paper, then `text`: numbers from its text."""
     return tuple(_paper(paper))
 
 
@@ -82,15 +85,15 @@ def _paper(paper: str) -> dict[str, tuple[PaperNumber, ...]]:
 
 def _exhibit(table: Any, where: str) -> tuple[PaperNumber, ...]:
     table = _checked(table, EXHIBIT, ("source", "numbers"), where)
-    found: dict[tuple[str, str, str], PaperNumber] = {}
-    for place, entry in enumerate(table["numbers"], start=1):
-        at = f"{where}, number {place}"
+    numbers: dict[tuple[str, str, str], PaperNumber] = {}
+    for position, entry in enumerate(table["numbers"], start=1):
+        at = f"{where}, number {position}"
         number = _number(_checked(entry, NUMBER, ("row", "column"), at), table, at)
         key = (number.part, number.row, number.column)
-        if key in found:
-            raise InputError(f"{key} is there twice", where=at, hint="Keep one of the two", state="")
-        found[key] = number
-    return tuple(found.values())
+        if key in numbers:
+            raise InputError(f"{key} is listed twice", where=at, hint="Keep one of the two", state="")
+        numbers[key] = number
+    return tuple(numbers.values())
 
 
 def _number(entry: Mapping[str, Any], table: Mapping[str, Any], where: str) -> PaperNumber:
@@ -99,7 +102,8 @@ def _number(entry: Mapping[str, Any], table: Mapping[str, Any], where: str) -> P
     sd = entry.get("sd")
     if sd is not None and ("value" in entry or sd < 0):
         raise InputError(f"sd is {sd}", where=where, hint="It belongs to a mean, and is not negative", state="")
-    source, note = entry.get("source", table["source"]), entry.get("note")
+    key, comma, passage = entry.get("source", table["source"]).partition(", ")
+    source, note = CITATIONS.get(key, key) + comma + passage, entry.get("note")
     return PaperNumber(
         part=entry.get("part", ""),
         row=entry["row"],
@@ -134,8 +138,8 @@ def _fits(value: Any, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def _unknown(what: str, name: str, known: Iterable[str], where: str) -> InputError:
-    return InputError(f"there is no {what} {name!r}", where=where, hint=f"Choose one of: {', '.join(known)}", state="")
+def _unknown(kind: str, name: str, known: Iterable[str], where: str) -> InputError:
+    return InputError(f"there is no {kind} {name!r}", where=where, hint=f"Choose one of: {', '.join(known)}", state="")
 
 
 def attach(
@@ -146,19 +150,19 @@ def attach(
     rows: Mapping[str, str] | None = None,
     columns: Mapping[str, str | tuple[str, Statistic]] | None = None,
 ) -> tuple[E, tuple[PaperNumber, ...]]:
-    """The exhibit with those of the numbers that have a cell in it, and the others.
+    """The exhibit with the numbers that have a cell in it, and the other numbers.
 
-    `points` says which point of the exhibit each part of the paper's is, `rows` and `columns` what the paper's rows and
-    columns are called here; a column may stand for a statistic other than the mean.
+    `points` maps parts of the paper's exhibit to points of ours; `rows` and `columns` map its names to ours. A column may
+    stand for a statistic other than the mean.
     """
-    beside, others = list[Printed](), list[PaperNumber]()
+    placed, others = list[Printed](), list[PaperNumber]()
     for number in numbers:
         point = (points or {"": ""}).get(number.part)
         row = (rows or {}).get(number.row, number.row)
         column = (columns or {}).get(number.column, number.column)
         value, statistic = column if isinstance(column, tuple) else (column, MEAN)
         if point is not None and point in exhibit.cells.get(row, {}) and value in exhibit.value_names:
-            beside.append(Printed(number, row, value, point, statistic))
+            placed.append(Printed(number, row, value, point, statistic))
         else:
             others.append(number)
-    return replace(exhibit, printed=(*exhibit.printed, *beside)), tuple(others)
+    return replace(exhibit, printed=(*exhibit.printed, *placed)), tuple(others)

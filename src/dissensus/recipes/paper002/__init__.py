@@ -1,11 +1,12 @@
-"""002, Soft-Label Training Preserves Epistemic Uncertainty: small heads on frozen features, soft labels against hard.
+"""Singh et al. 2025 (key 002), Soft-Label Training Preserves Epistemic Uncertainty: soft and hard labels for small heads.
 
     dissensus embed chaosnli minilm; dissensus embed popquorn minilm; dissensus embed cifar10h_hard efficientnet-lite0
-    dissensus run 002/deliveries --scale paper --ledger runs --out deliveries    # every run that the others need, too
+    dissensus run 002/deliveries --scale paper --ledger runs --out deliveries    # includes every run that the others need
     dissensus run 002/table3 --scale paper --ledger runs --out table3
 
-For each data set and way of using the votes, 108 settings are tried on seed 0 and judged by validation loss; the best is
-trained anew on seeds 1 to 10. At laptop scale 12 settings and 5 seeds. What is reported is the best validation epoch.
+For each data set and each way of using the votes, 108 settings are tried on seed 0 and compared by validation loss; the
+best is trained again on seeds 1 to 10. At laptop scale there are 12 settings and 5 seeds. Scores are those of the epoch
+with the best validation loss.
 """
 
 from __future__ import annotations

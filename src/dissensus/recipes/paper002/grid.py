@@ -1,4 +1,4 @@
-"""The runs of 002: data, head, the ways to use votes, the grid of §3.3, and what every report says about them."""
+"""The runs of Singh et al. 2025 (002): data, head, ways to use votes, the grid of §3.3, and notes for every report."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from dissensus.experiments.plan import Measurement, Node, Training, Tuned, score
 from dissensus.labels.delivery import Multipass, Sampled
 from dissensus.labels.targets import Majority
 from dissensus.models import Mlp
-from dissensus.recipes.printed import attach
+from dissensus.recipes.printed import CITATIONS, attach
 from dissensus.training.optimisers import Adam
 from dissensus.training.recipe import Best, Recipe
 from dissensus.training.schedules import Constant, EarlyStopping, Plateau, Schedule
 from dissensus.training.splits import Holdout
+
+CITATION = CITATIONS["002"]
 
 SETS = {
     "ChaosNLI": ("chaosnli", "minilm"),
     "POPQUORN": ("popquorn", "minilm"),
     "CIFAR-10H-Hard": ("cifar10h_hard", "efficientnet-lite0"),
 }
-"""002's name: (data set, encoder)"""
+"""The paper's name: (data set, encoder)"""
 
 SOFT = Recipe(
     model=Mlp(standardise=False),
@@ -47,7 +49,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Size:
-    """The grid, and the seeds that its winner is trained on again."""
+    """The grid, and the seeds on which its winner is trained again."""
 
     rates: tuple[float, ...]
     batches: tuple[int, ...]
@@ -68,23 +70,22 @@ SIZES = {
 Seeds = tuple[int, ...]
 
 HEADS = (
-    "Differs from 002: the features are MiniLM sentence embeddings and EfficientNet-Lite0 image features, which travel "
-    "in Python packages, in place of OpenAI's text-embedding-3-large and DINOv2-small. So levels are not comparable with "
-    "the paper's; the difference between rows is.",
-    "Of a pair of sentences u and v the head sees [u, v, |u − v|, u ∘ v]. It is Linear(256)–GELU–Dropout(0.2)–Linear, on "
-    "features as the encoder gives them. 002 states no width, no dropout rate and no encoding of pairs.",
-    "One fifth of the items judges, the same for all; a quarter of the others is for validation, drawn again with each "
-    "seed. The settings were chosen on seed 0, each method for itself, by its own validation loss; ties went to fewer "
-    "epochs.",
+    "Differs from the paper: the features are MiniLM sentence embeddings and EfficientNet-Lite0 image features, whose "
+    "weights come with Python packages, instead of OpenAI's text-embedding-3-large and DINOv2-small. So absolute values "
+    "are not comparable with the paper's; differences between rows are.",
+    "For a pair of sentences with embeddings u and v, the input of the head is [u, v, |u − v|, u ∘ v]. The head is "
+    "Linear(256)–GELU–Dropout(0.2)–Linear, without standardisation. The paper states no width, no dropout rate and no "
+    "encoding of pairs.",
+    "One fifth of the items, the same for all runs, is for evaluation; a quarter of the others is for validation, drawn "
+    "anew for each seed. The settings were chosen on seed 0, separately for each method, by its own validation loss; "
+    "ties went to fewer epochs.",
 )
-TIES = (
-    "Accuracy is against the majority vote; ties go to the lowest class. 18.9% of POPQUORN's texts have no single winner."
-)
+TIES = "Accuracy is against the majority vote; ties go to the lowest class. 18.9% of POPQUORN's texts are tied."
 
 
 @cache
 def tuned(dataset: str, method: str, size: Size) -> Tuned:
-    """A method with its own grid: fewer epochs first, since ties go to the first."""
+    """A method with its own grid, fewer epochs first, because ties go to the first setting."""
     name, features = SETS[dataset]
     recipe = replace(METHODS[method], data=name, options=(("features", features),))
     grid = product(size.epochs, size.rates, size.batches, size.decays, size.schedules)
@@ -106,7 +107,7 @@ class Runs:
 
     @classmethod
     def at(cls, scale: str, seeds: Seeds | None) -> Runs:
-        """Of a scale, on these seeds in place of its own."""
+        """The runs of a scale, on these seeds if they are given."""
         return cls(SIZES[scale], seeds or SIZES[scale].seeds)
 
     def of(self, dataset: str, method: str) -> dict[str, Node]:
@@ -118,13 +119,13 @@ class Runs:
         return {method: self.of(dataset, method) for method in methods}
 
     def longest(self, dataset: str, method: str) -> dict[str, Node]:
-        """Those of the grid with the most epochs: one of every other setting, named by its place in the grid."""
+        """The runs of the grid with the most epochs, one per combination of the other settings."""
         chosen = tuned(dataset, method, self.size)
         candidates = [recipe for recipe in chosen.grid if recipe.epochs == max(self.size.epochs)]
         return {str(index): Training(recipe, chosen.grid_seed) for index, recipe in enumerate(candidates)}
 
     def soft_against_hard(self, dataset: str) -> Measurement:
-        """Tests and improvements."""
+        """Paired tests and relative improvements."""
         return Measurement(Paired(), (*self.of(dataset, "Soft").values(), *self.of(dataset, "Hard").values()))
 
     def score_tables(
@@ -135,7 +136,7 @@ class Runs:
         columns: tuple[str, ...],
         numbers: tuple[PaperNumber, ...] = (),
     ) -> tuple[tuple[ScoreTable[Node], ...], tuple[PaperNumber, ...]]:
-        """One table per data set, judged at the best validation epoch; and the numbers that have no cell there."""
+        """One table per data set, scored at the best validation epoch, and the numbers that have no cell there."""
         tables = []
         for name in SETS:
             rows: Mapping[str, Recipe | Tuned] = {method: tuned(name, method, self.size) for method in methods}

@@ -1,4 +1,4 @@
-"""002, figures 2, 4 and 5: what the heads say about single items, and how they were trained."""
+"""Singh et al. 2025 (002), Figures 2, 4 and 5: predictions for single items, and training curves."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from dissensus.engine.measures import Examples
 from dissensus.experiments.description import BarChart, Claim, Curve, CurvePlot, Experiment
 from dissensus.experiments.plan import Measurement, Node
 from dissensus.experiments.values import EpochCurve, fact
-from dissensus.recipes.paper002.grid import HEADS, SETS, Runs, Seeds
+from dissensus.recipes.paper002.grid import CITATION, HEADS, SETS, Runs, Seeds
 from dissensus.recipes.printed import printed_numbers
 
 AGREEING = (
-    "Among the evaluation items with a single winner that both models name: the one with the median of KL(Hard) − "
-    "KL(Soft). The first seed's models, at their best validation epoch."
+    "Among the evaluation items whose majority class both models predict: the one with the median of KL(Hard) − "
+    "KL(Soft). The models are those of the first seed, at their best validation epoch."
 )
 DISPUTED = (
-    "The two evaluation items of each data set with the highest vote entropy; ties by row. The first seed's models, at "
-    "their best validation epoch."
+    "The two evaluation items of each data set with the highest vote entropy; ties go to the earlier row. The models are "
+    "those of the first seed, at their best validation epoch."
 )
 
 
 def figure2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """The same answer, another doubt."""
+    """Two models with the same top class and different uncertainty."""
     return Experiment(
         key="002/figure2",
-        title="The same answer, another doubt",
-        question="Where both models name the people's favourite, do they agree with people on how sure to be?",
+        title="Same top class, different uncertainty",
+        question="Where both models predict the majority class, is their confidence that of the annotators?",
         scale=scale,
-        notes=(*HEADS, "002 does not say from which data set its example is, nor how it was chosen."),
-        exhibits=(_items(Runs.at(scale, seeds), "An ordinary item on which all agree", "agreeing", 1, AGREEING),),
+        notes=(*HEADS, "The paper does not say which data set its example comes from, nor how it was chosen."),
+        exhibits=(
+            _items(Runs.at(scale, seeds), "A typical item on which both models are right", "agreeing", 1, AGREEING),
+        ),
         apart=printed_numbers("002", "figure2"),
     )
 
@@ -39,7 +41,7 @@ def figure5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     return Experiment(
         key="002/figure5",
         title="The most disputed items",
-        question="Where people differ most, what do models say that were trained on all votes, or on the majority?",
+        question="Where people disagree most, what do models trained on all votes or on the majority vote predict?",
         scale=scale,
         notes=HEADS,
         exhibits=(_items(Runs.at(scale, seeds), "Most disputed", "disputed", 2, DISPUTED),),
@@ -57,7 +59,7 @@ def _items(runs: Runs, title: str, rule: Literal["agreeing", "disputed"], items:
 
 
 def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Curves, and who overfits first."""
+    """Training curves, and which labels overfit first."""
     runs = Runs.at(scale, seeds)
     parts = {"train": "training", "validation": "validation", "evaluation": "evaluation"}
     kinds = {"loss": "own loss", "accuracy": "accuracy", "kl": "KL to votes"}
@@ -69,7 +71,7 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     best_epoch = (fact("best_epoch"),)
     return Experiment(
         key="002/figure4",
-        title="Can soft labels be trained on for longer?",
+        title="Can models train longer on soft labels?",
         question="When does the validation loss stop falling, with soft and with hard labels?",
         scale=scale,
         notes=HEADS,
@@ -80,8 +82,8 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
                 cells={method: {"": runs.of(name, method)} for method in ("Soft", "Hard")},
                 curves=curves,
                 axes=("epoch", ""),
-                note="Mean and sd over seeds, each method with its own settings, as far as every seed went. "
-                "The own loss is the cross-entropy to what the method was trained on, so its level differs by method.",
+                note="Mean and sd over seeds, each method with its own settings, as far as every seed was trained. "
+                "The own loss is the cross-entropy to the method's own training target, so its level differs by method.",
             )
             for name in SETS
         ),
@@ -94,7 +96,7 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
                     "lower",
                     runs.groups(name, "Hard", "Soft"),
                     best_epoch,
-                    source="002, §4.1",
+                    source=f"{CITATION}, §4.1",
                 ),
                 Claim(
                     f"{name}: with equal settings, validation is best at a later epoch with soft labels (one pair per "
@@ -102,7 +104,7 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
                     "lower",
                     {method: runs.longest(name, method) for method in ("Hard", "Soft")},
                     best_epoch,
-                    source="002, §4.1",
+                    source=f"{CITATION}, §4.1",
                 ),
             )
         ),

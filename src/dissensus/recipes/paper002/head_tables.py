@@ -1,4 +1,4 @@
-"""002, tables 2 to 4, and the table beyond it: votes that come one at a time."""
+"""Singh et al. 2025 (002), Tables 2 to 4, and a table that is not in the paper: votes delivered one at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dissensus.engine.measures import MeanScore, Untied
 from dissensus.experiments.description import Claim, Experiment, PaperNumber, ValueTable
 from dissensus.experiments.plan import Measurement, Node, measured
 from dissensus.experiments.values import Fact, Measured, Score, fact
-from dissensus.recipes.paper002.grid import HEADS, METHODS, SETS, TIES, Runs, Seeds, tuned
-from dissensus.recipes.printed import attach, printed_numbers
+from dissensus.recipes.paper002.grid import CITATION, HEADS, METHODS, SETS, TIES, Runs, Seeds, tuned
+from dissensus.recipes.printed import CITATIONS, attach, printed_numbers
 
 KL = (Score("kl", "best"),)
 TESTS = {
@@ -49,7 +49,7 @@ def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     table, apart = attach(table, [replace(n, part="", row=f"{n.part}, {n.row}") for n in numbers])
     return Experiment(
         key="002/table2",
-        title="Which settings does each kind of label ask for?",
+        title="Which settings suit each kind of label?",
         question="Of the settings in the grid, which has the lowest validation loss, for soft and for hard labels?",
         scale=scale,
         notes=HEADS,
@@ -59,14 +59,14 @@ def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def _schedule_named(number: PaperNumber) -> PaperNumber:
-    """The paper's schedule, stored as 0 or 1, in words."""
+    """The paper's schedule by name; it is stored as 0 or 1."""
     if number.column != "plateau":
         return number
     return replace(number, column="name", words={0: "constant", 1: "plateau"}[int(number.mean)])
 
 
 def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Accuracy and KL, soft against hard."""
+    """Accuracy and KL of soft and hard labels."""
     runs = Runs.at(scale, seeds)
     tables, rest = runs.score_tables(
         "Hard", ("Hard", "Soft"), "kl", ("kl", "accuracy", "entropy_pearson"), printed_numbers("002", "table3")
@@ -76,25 +76,24 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         title="Tests of Soft against Hard",
         cells={name: {"": {"": runs.soft_against_hard(name)}} for name in SETS},
         columns=TESTS,
-        note="Two-sided p of paired tests over seeds, as in 002, and the exact signed-rank test. All seeds are judged on "
-        "the same items; low and high are the 95% interval of Δ KL over other items that might have been drawn "
-        "(bootstrap).",
+        note="Two-sided p of the paired t test over seeds, as in the paper, and of the exact signed-rank test. All seeds "
+        "are evaluated on the same items; low and high are the ends of a 95% bootstrap interval of Δ KL over items.",
     )
     moved = [replace(n, part="", row=n.part) if n.column.startswith("p_t") and n.part in SETS else n for n in rest]
     tests, apart = attach(tests, moved)
     clear = ValueTable(
         key="untied",
-        title="Where one class has the most votes",
+        title="Items without a tie",
         cells={method: {name: measured(Untied(), runs.of(name, method)) for name in SETS} for method in ("Hard", "Soft")},
         columns={"accuracy": Measured("accuracy_untied")},
         baseline="Hard",
-        note="Accuracy on items without a tie, so that no tie-break decides what is right; p of the exact Wilcoxon test.",
+        note="Accuracy where one class has the most votes, so that no tie-break matters; p of the exact Wilcoxon test.",
     )
     return Experiment(
         key="002/table3",
-        title="Do soft labels bring a model closer to people, and at what price?",
-        question="With everything else chosen for each alone, is a head that was trained on all votes closer to them "
-        "than one that was trained on the majority, and is it as accurate?",
+        title="Do soft labels bring a model closer to people, and at what cost?",
+        question="With settings chosen separately for each, is a head trained on all votes closer to the votes than one "
+        "trained on the majority vote, and is it as accurate?",
         scale=scale,
         notes=(*HEADS, TIES),
         exhibits=(*tables, tests, clear),
@@ -102,11 +101,11 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         claims=(
             *(
                 Claim(
-                    f"{name}: soft labels give a lower KL to the votes than hard labels (p < 0.001 in 002).",
+                    f"{name}: soft labels give a lower KL to the votes than hard labels (p < 0.001 in the paper).",
                     "lower",
                     runs.groups(name, "Soft", "Hard"),
                     KL,
-                    source="002, Table 3",
+                    source=f"{CITATION}, Table 3",
                 )
                 for name in SETS
             ),
@@ -116,7 +115,7 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
                     "not_higher",
                     runs.groups(name, "Hard", "Soft"),
                     (Score("accuracy", "best"),),
-                    source="002, Table 3",
+                    source=f"{CITATION}, Table 3",
                 )
                 for name in SETS
             ),
@@ -137,20 +136,20 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         title="Relative improvement of Soft over Hard",
         cells={name: {"": {"": node}} for name, node in {**compared, "Average": average}.items()},
         columns={"KL": Measured(f"{gain}kl"), "entropy correlation": Measured(f"{gain}entropy_pearson")},
-        note="As a share of Hard's mean over seeds: 0.2 is 20% better. Where Hard's correlation is near 0, a share of it "
-        "says little: see the tables above.",
+        note="As a share of Hard's mean over seeds: 0.2 is 20% better. Where Hard's correlation is near 0, this share "
+        "means little: see the tables above.",
     )
     moved = [replace(n, part="", row=n.part or n.row) if n.column.startswith(gain) else n for n in rest]
     improvements, apart = attach(improvements, moved)
     return Experiment(
         key="002/table4",
-        title="Does the model doubt where people differ?",
-        question="Is the entropy of the model's answer higher where people's votes are spread?",
+        title="Is the model uncertain where people disagree?",
+        question="Is the entropy of the model's prediction higher where the entropy of the votes is higher?",
         scale=scale,
         notes=(
             *HEADS,
-            "Our average is the mean of the rows. The 32% that 002 prints as its average improvement of KL is its "
-            "CIFAR-10H-Hard row alone: its rows give 13%, 32% and 16%, which is 20% on average.",
+            "Our average is the mean of the rows. The 32% that the paper prints as its average improvement of KL is its "
+            "CIFAR-10H-Hard row alone: its rows are 13%, 32% and 16%, 20% on average.",
         ),
         exhibits=(*tables, improvements),
         apart=apart,
@@ -160,7 +159,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
                 "lower",
                 runs.groups(name, "Hard", "Soft"),
                 (Score("entropy_pearson", "best"),),
-                source="002, Table 4",
+                source=f"{CITATION}, Table 4",
             )
             for name in SETS
         ),
@@ -168,7 +167,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def deliveries(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """All votes at once, one at a time, or the majority."""
+    """All votes at once, one vote at a time, or the majority vote."""
     runs = Runs.at(scale, seeds)
     numbers = tuple(n for n in printed_numbers("002", "table3") if not n.column.startswith("p_t"))
     tables, apart = runs.score_tables(
@@ -176,20 +175,20 @@ def deliveries(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     )
     return Experiment(
         key="002/deliveries",
-        title="Must the votes be in the loss, or may they come one at a time?",
-        question="A single vote per item and epoch, drawn (SLS) or in turn (multipass), has the same expected gradient "
-        "as all votes at once. 003 compares them on images; here on texts, too.",
+        title="All votes in the loss, or one vote at a time?",
+        question="One vote per item and epoch, drawn (SLS) or in turn (Multipass), has the same expected gradient as all "
+        f"votes at once. {CITATIONS['003']} compare them on images; here they are compared on texts as well.",
         scale=scale,
-        notes=(*HEADS, TIES, "SLS and multipass are not in 002; each has a grid of its own."),
+        notes=(*HEADS, TIES, "SLS and Multipass are not in the paper; each has a grid of its own."),
         exhibits=tables,
         apart=apart,
         claims=tuple(
             Claim(
-                f"{name}: {method} cannot be told from soft labels in KL.",
+                f"{name}: {method} and soft labels are indistinguishable in KL.",
                 "alike",
                 runs.groups(name, "Soft", method),
                 KL,
-                source="asked in 003",
+                source=f"asked by {CITATIONS['003']}",
             )
             for name in SETS
             for method in ("SLS", "Multipass")

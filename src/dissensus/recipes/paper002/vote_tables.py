@@ -1,4 +1,4 @@
-"""002, table 1 and figures 1 and 3: what people said, before anything is trained."""
+"""Singh et al. 2025 (002), Table 1 and Figures 1 and 3: the votes themselves; nothing is trained."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa:
         title="Data sets",
         cells=_statistics(),
         columns=COLUMNS,
-        note="Entropies are over the logarithm of the number of classes. Unanimous and tied (no single winner) are "
-        "shares of the items.",
+        note="Entropies are divided by the logarithm of the number of classes. Unanimous and tied (no unique majority) "
+        "are shares of the items.",
     )
     table, apart = attach(table, _sd_apart(printed_numbers("002", "table1")))
     return Experiment(
         key="002/table1",
-        title="How far do people disagree?",
-        question="Three data sets with many votes per item: how many, and how far from each other?",
+        title="How much do people disagree?",
+        question="Three data sets with several votes per item: how many votes are there, and how much do they disagree?",
         scale=scale,
-        notes=("002 says 3,700 texts of POPQUORN; the published ratings have 3,718, and all of them are used here.",),
+        notes=(
+            "The paper has 3,700 texts of POPQUORN; the published ratings have 3,718, and all of them are used here.",
+        ),
         exhibits=(table,),
         apart=apart,
     )
 
 
 def _sd_apart(numbers: Iterable[PaperNumber]) -> Iterator[PaperNumber]:
-    """An sd over items is a number of its own here."""
+    """Split off the sd over items, which is a column of its own here."""
     for number in numbers:
         yield replace(number, sd=None)
         if number.sd is not None:
@@ -55,7 +57,7 @@ def _sd_apart(numbers: Iterable[PaperNumber]) -> Iterator[PaperNumber]:
 
 
 def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa: ARG001
-    """A near-consensus and a disputed item."""
+    """An item of near consensus and a disputed one."""
     return Experiment(
         key="002/figure1",
         title="From near consensus to dispute",
@@ -67,8 +69,8 @@ def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa
                 title="Two items of each data set",
                 cells=_statistics(),
                 items=fact("examples"),
-                note="The item with the lowest vote entropy above 0, and the one with the highest; ties by row. Bars are "
-                "shares of the votes.",
+                note="The item with the lowest vote entropy above 0, and the one with the highest; ties go to the "
+                "earlier row. Bars are shares of the votes.",
             ),
         ),
     )
@@ -78,7 +80,7 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa
     """Entropy distributions."""
     return Experiment(
         key="002/figure3",
-        title="How is disagreement spread over the items?",
+        title="How is disagreement distributed over the items?",
         question="What share of the items has which vote entropy?",
         scale=scale,
         exhibits=(
@@ -88,8 +90,8 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa
                 cells=_statistics(),
                 curves={"share of the items": Curve(fact("entropies", "y"), fact("entropies", "x"))},
                 axes=("normalised entropy", ""),
-                note="Twenty bins of equal width from 0 to 1; entropy over the logarithm of the number of classes. "
-                "With about seven votes per item, few entropies are possible: hence the peaks of POPQUORN.",
+                note="Twenty bins of equal width from 0 to 1; entropies are divided by the log of the number of classes. "
+                "POPQUORN has peaks because with about seven votes per item only few values are possible.",
             ),
         ),
     )

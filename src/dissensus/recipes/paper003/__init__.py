@@ -1,4 +1,4 @@
-"""003: same target, different basins. One recipe per table or figure; they share their runs by hash."""
+"""Gheibi and Ghazizadeh 2026 (key 003), Same Target, Different Basins: a recipe per table or figure, with shared runs."""
 
 from dissensus.recipes.paper003 import all_votes, basins, few_votes, outside, similar_features
 from dissensus.recipes.paper003.quality import quality

@@ -1,4 +1,4 @@
-"""All votes (003, §5.2 and A.2): Tables 2, 3, 5, Figures 3, 8, 10."""
+"""Gheibi and Ghazizadeh 2026 (003), §5.2 and A.2, all votes: Tables 2, 3, 5, Figures 3, 8, 10."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from dissensus.engine.measures import Convergence, Reliability
 from dissensus.experiments.description import Claim, Curve, CurvePlot, Experiment, PaperNumber, ScoreTable, ValueTable
 from dissensus.experiments.plan import Measurement, Node, measured, score_table
 from dissensus.experiments.values import EpochCurve, Measured, Score, fact
-from dissensus.recipes.paper003.few_votes import NOT_ASKED
-from dissensus.recipes.paper003.settings import CHECKPOINTS, COLUMNS, HEADINGS, HIGH, NLL, Scale, Seeds, at
+from dissensus.recipes.paper003.settings import (
+    CHECKPOINTS,
+    CITATION,
+    COLUMNS,
+    HEADINGS,
+    HIGH,
+    NLL,
+    NOT_ASKED,
+    Scale,
+    Seeds,
+    at,
+)
 from dissensus.recipes.printed import attach, printed_numbers
 
 COMPARED = ("Soft", "SLS", "Multipass", "Majority", "Label smoothing", "Mixup")
@@ -31,7 +41,7 @@ def _scores(
 def _tested(
     run: Scale, labels: tuple[str, ...], baseline: str, numbers: tuple[PaperNumber, ...]
 ) -> tuple[tuple[ValueTable[Node], ...], tuple[PaperNumber, ...]]:
-    """The exact tests that the text around a comparison speaks of, with the paper's p beside."""
+    """The exact paired tests of a comparison, with the paper's p-values."""
     tables = {
         checkpoint: ValueTable(
             key=f"tested-{checkpoint}",
@@ -50,50 +60,49 @@ def _tested(
 
 
 def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """The main comparison, and what one temperature leaves of it."""
+    """The main comparison, raw and after temperature scaling."""
     run = at(scale, seeds)
     scores, rest = _scores(run, 2, "Main comparison", COMPARED)
     tested, apart = _tested(run, COMPARED, "Soft", rest)
     runs = {method: run.runs(method, run.main) for method in ("Soft", "SLS", "Multipass", "Majority")}
     alike: Claim[Node] = Claim(
-        "(a) Soft, SLS and Multipass cannot be told apart in soft NLL.",
+        "(a) Soft, SLS and Multipass are indistinguishable in soft NLL.",
         "alike",
         {method: runs[method] for method in ("Soft", "SLS", "Multipass")},
         (NLL,),
-        source="003, §5.2",
+        source=f"{CITATION}, §5.2",
     )
     below = (
         Claim(
-            f"(a) {method} is below Majority in soft NLL (the paper: by about 0.22).",
+            f"(a) {method} has a lower soft NLL than Majority (in the paper by about 0.22).",
             "lower",
             {method: runs[method], "Majority": runs["Majority"]},
             (NLL,),
-            source="003, §5.2",
+            source=f"{CITATION}, §5.2",
         )
         for method in ("Soft", "SLS", "Multipass")
     )
     remaining = (
         Claim(
-            f"(g) What remains of the gap between Majority and Soft after one temperature fitted to {fitted_to}.",
+            f"(g) What remains of the gap between Majority and Soft after temperature scaling, fitted to {fitted_to}.",
             "remaining",
             {"Majority": runs["Majority"], "Soft": runs["Soft"]},
             (NLL, Score("soft_nll", calibration=calibration)),  # type: ignore[arg-type]
             source=NOT_ASKED,
         )
-        for fitted_to, calibration in (("votes", "tempered_votes"), ("labels alone", "tempered_gold"))
+        for fitted_to, calibration in (("votes", "tempered_votes"), ("gold labels alone", "tempered_gold"))
     )
     mixup: Claim[Node] = Claim(
         "Mixup is more accurate than Soft.",
         "lower",
         {method: run.runs(method) for method in ("Soft", "Mixup")},
         (Score("accuracy"),),
-        source="003, §5.2",
+        source=f"{CITATION}, §5.2",
     )
     return Experiment(
         key="003/table2",
         title="Main comparison",
-        question="All votes of CIFAR-10H: which way of giving them to the optimiser yields probabilities that match "
-        "them?",
+        question="With all votes of CIFAR-10H, which way of training on them gives probabilities that match them?",
         scale=scale,
         notes=run.notes,
         exhibits=(scores, *tested),
@@ -103,7 +112,7 @@ def table2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """The family of hard deliveries and its controls."""
+    """Hard deliveries and their controls."""
     run = at(scale, seeds)
     labels = ("Soft", "SLS", "Deterministic", "Multipass", "Shuffled SLS")
     scores, rest = _scores(run, 3, "Hard-delivery family", labels)
@@ -112,34 +121,34 @@ def table3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     return Experiment(
         key="003/table3",
         title="Hard-delivery family",
-        question="Is it the drawing of labels that matters, or only that each epoch shows one label per item?",
+        question="Does the random drawing of labels matter, or only that each epoch shows one label per item?",
         scale=scale,
         notes=run.notes,
         exhibits=(scores, *tested),
         apart=apart,
         claims=(
             Claim(
-                "(b) Labels shuffled between items leave nothing to learn: soft NLL is above 2.2, and ln 10 is 2.303.",
+                "(b) With labels shuffled between items, nothing is learned: soft NLL is above 2.2 (chance: 2.303).",
                 "above",
                 shuffled,
                 (NLL,),
                 threshold=2.2,
-                source="003, §5.2",
+                source=f"{CITATION}, §5.2",
             ),
             Claim(
-                "(b) Labels shuffled between items leave nothing to learn: accuracy is below 0.15, and chance is 0.1.",
+                "(b) With labels shuffled between items, nothing is learned: accuracy is below 0.15 (chance: 0.1).",
                 "below",
                 shuffled,
                 (Score("accuracy"),),
                 threshold=0.15,
-                source="003, §5.2",
+                source=f"{CITATION}, §5.2",
             ),
             Claim(
-                "SLS, Multipass and Deterministic cannot be told apart in soft NLL.",
+                "SLS, Multipass and Deterministic are indistinguishable in soft NLL.",
                 "alike",
                 {method: run.runs(method) for method in ("SLS", "Multipass", "Deterministic")},
                 (NLL,),
-                source="003, §5.2",
+                source=f"{CITATION}, §5.2",
             ),
         ),
     )
@@ -153,7 +162,7 @@ def table5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     return Experiment(
         key="003/table5",
         title="Other proper scores",
-        question="Do KL and Brier score tell the same story as soft NLL?",
+        question="Do KL and the Brier score agree with soft NLL?",
         scale=scale,
         notes=run.notes,
         exhibits=(scores,),
@@ -162,7 +171,7 @@ def table5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Reliability."""
+    """Reliability curves and smooth ECE."""
     run = at(scale, seeds)
     diagram = CurvePlot(
         key="reliability",
@@ -175,9 +184,9 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             "all evaluation items": Curve(fact("full", "y"), fact("full", "x")),
             "items of high disagreement": Curve(fact("high", "y"), fact("high", "x")),
         },
-        axes=("confidence", "share right"),
-        note="How often the top class is right, by confidence, smoothed with the kernel of smooth ECE; all seeds "
-        "pooled, last epoch. Below the diagonal a method is too sure.",
+        axes=("confidence", "accuracy"),
+        note="Accuracy of the top class by confidence, smoothed with the kernel of smooth ECE; all seeds pooled, last "
+        "epoch. Below the diagonal, a method is overconfident.",
     )
     each = {method: measured(Reliability(), run.runs(method)) for method in COMPARED}
     values = ValueTable(
@@ -194,19 +203,19 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     values, apart = attach(values, printed_numbers("003", "figure3"), columns={"smooth_ece": "smooth_ece_full"})
     return Experiment(
         key="003/figure3",
-        title="Are the methods as sure as they should be?",
-        question="How often is the top class right, given how sure the network was?",
+        title="How well calibrated are the methods?",
+        question="How often is the top class right at a given confidence?",
         scale=scale,
         notes=run.notes,
         exhibits=(diagram, values),
         apart=apart,
         claims=tuple(
             Claim(
-                f"{method} is better calibrated than Majority: its smooth ECE is the lower.",
+                f"{method} is better calibrated than Majority: its smooth ECE is lower.",
                 "lower",
                 {name: each[name] for name in (method, "Majority")},
                 (Measured("smooth_ece_full"),),
-                source="003, §5.2 and Figure 3",
+                source=f"{CITATION}, §5.2 and Figure 3",
             )
             for method in ("Soft", "SLS")
         ),
@@ -214,7 +223,7 @@ def figure3(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def figure8(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """How fast."""
+    """Speed of convergence."""
     run = at(scale, seeds)
     labels = ("Soft", "SLS", "Multipass", "Majority")
     speed = {method: measured(Convergence(), run.runs(method)) for method in labels}
@@ -228,9 +237,9 @@ def figure8(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         },
         picture="dots",
         baseline="Soft",
-        note="The first epoch with soft NLL at most best / 0.95, and the epoch of the best. A run has "
-        f"{run.base.epochs} epochs; the paper's have 200, and it prints by how many SLS is ahead. Where the learning "
-        "rate falls to 0 and weights are averaged, the best epoch is seldom far from the last.",
+        note="The first epoch with soft NLL at most best / 0.95, and the best epoch. A run has "
+        f"{run.base.epochs} epochs, the paper's have 200; the paper prints how many epochs earlier SLS gets there than "
+        "Soft. Where the learning rate falls to 0 and weights are averaged, the best epoch is usually near the last.",
     )
     dots, apart = attach(
         dots,
@@ -248,15 +257,15 @@ def figure8(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         axes=("epoch", "nats"),
     )
     claim: Claim[Node] = Claim(
-        "SLS comes near its best in fewer epochs than Soft.",
+        "SLS is near its best after fewer epochs than Soft.",
         "lower",
         {method: speed[method] for method in ("SLS", "Soft")},
         (Measured("epochs_to_near_best"),),
-        source="003, Figure 8",
+        source=f"{CITATION}, Figure 8",
     )
     return Experiment(
         key="003/figure8",
-        title="Who gets there first?",
+        title="Which delivery converges first?",
         question="After how many epochs is each delivery near its best?",
         scale=scale,
         notes=run.notes,
@@ -279,20 +288,20 @@ def figure10(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             **{name.replace("_", " "): Score(f"brier_{name}") for name in names},
         },
         note="Event: the top class is right; 15 bins of equal mass; last epoch. Score = reliability − resolution + "
-        "uncertainty + variance − covariance within bins, exactly. The event is each method's own, so methods that "
-        "differ in accuracy do not compare: one that is nearly always wrong, and never sure, scores well.",
+        "uncertainty + variance − covariance within bins, exactly. Each method has its own event, so methods that "
+        "differ in accuracy cannot be compared: one that is nearly always wrong, and never confident, scores well.",
     )
     claim: Claim[Node] = Claim(
         "SLS has a higher resolution than Soft.",
         "lower",
         {method: run.runs(method) for method in ("Soft", "SLS")},
         (Score("brier_resolution"),),
-        source="003, Figure 10",
+        source=f"{CITATION}, Figure 10",
     )
     return Experiment(
         key="003/figure10",
         title="What is the Brier score made of?",
-        question="Do the methods differ in calibration or in telling right from wrong?",
+        question="Do the methods differ in calibration, or in how well confidence separates right from wrong?",
         scale=scale,
         notes=run.notes,
         exhibits=(table,),

@@ -1,4 +1,4 @@
-"""Where the weights end (003, §5.3 and A.4): Tables 4 and 6, Figures 7 and 11."""
+"""Gheibi and Ghazizadeh 2026 (003), §5.3 and A.4, sharpness and barriers: Tables 4 and 6, Figures 7 and 11."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dissensus.engine.measures import GradientVariance, Hessian
 from dissensus.experiments.description import Claim, Curve, CurvePlot, Experiment, ValueTable
 from dissensus.experiments.plan import Node, measured, seeded
 from dissensus.experiments.values import Measured, fact
-from dissensus.recipes.paper003.few_votes import NOT_ASKED
-from dissensus.recipes.paper003.settings import FAMILY, HIGH, Scale, Seeds, at
+from dissensus.recipes.paper003.settings import CITATION, FAMILY, HIGH, NOT_ASKED, Scale, Seeds, at
 from dissensus.recipes.printed import attach, printed_numbers
 
 SHARPNESS = {
@@ -19,16 +18,16 @@ SHARPNESS = {
 
 
 def _sharpness_notes(measure: Hessian) -> tuple[str, ...]:
-    """What is measured on fewer items, or less exactly, than in the paper."""
+    """How the measurement differs from the paper's: fewer items, or less precision."""
     usual = Hessian()
     if measure == usual:
         return ()
-    note = f"Sharpness is measured on at most {measure.items} items, drawn by seed, in place of all"
+    note = f"Sharpness is measured on at most {measure.items} items, drawn by seed, instead of all"
     if measure.eigenvalues != usual.eigenvalues:
-        note += "; the largest eigenvalue by Lanczos, in place of power iteration"
+        note += "; the largest eigenvalue by Lanczos instead of power iteration"
     if measure.trace_tolerance != usual.trace_tolerance:
-        note += f"; traces to a standard error of {measure.trace_tolerance:.0%} of their own, or {measure.most_probes} "
-        note += "probes, in place of 2%: that error is inside their ±"
+        note += f"; traces to a relative standard error of {measure.trace_tolerance:.0%} instead of 2%, with at most "
+        note += f"{measure.most_probes} probes: the ± includes that error"
     return (f"{note}.",)
 
 
@@ -53,7 +52,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             cells={method: {"": sharpness[method]} for method in labels},
             columns=SHARPNESS,
             baseline=labels[0],
-            note="Largest eigenvalue and trace of the Hessian of soft NLL to the full votes on evaluation items, at "
+            note="Largest eigenvalue and trace of the Hessian of soft NLL to all votes of the evaluation items, at "
             f"the best epoch; batch norm frozen, without weight decay. {HIGH}",
         )
         table, apart = attach(table, apart, points={part: ""})
@@ -64,7 +63,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             "lower",
             {method: sharpness[method], "Soft": sharpness["Soft"]},
             (Measured(value),),
-            source="003, §5.3",
+            source=f"{CITATION}, §5.3",
         )
         for method in ("SLS", "Multipass")
         for value, name in (("lambda_max_full", "The largest eigenvalue"), ("trace_full", "The trace"))
@@ -72,7 +71,7 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     return Experiment(
         key="003/table4",
         title="How sharp are the minima?",
-        question="Do hard deliveries find flatter minima than soft labels, though both aim at the same target?",
+        question="Do hard deliveries find flatter minima than soft labels, although the target is the same?",
         scale=scale,
         notes=(*run.notes, *_sharpness_notes(run.hessian)),
         exhibits=tuple(tables),
@@ -106,14 +105,14 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             "lower",
             {method: cells[method][point] for method in ("SLS", "Soft")},
             (Measured("lambda_max_full"),),
-            source="003, A.3",
+            source=f"{CITATION}, A.3",
         )
         for point in points
     )
     return Experiment(
         key="003/table6",
         title="How sharp are the minima with few votes?",
-        question="Does the difference in sharpness stay when training sees K votes per item?",
+        question="Does the difference in sharpness remain when training sees K votes per item?",
         scale=scale,
         notes=(*run.notes, *_sharpness_notes(run.hessian)),
         exhibits=(table,),
@@ -123,7 +122,7 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Label noise in the last layer."""
+    """Gradient variance in the last layer, by vote entropy."""
     run = at(scale, seeds)
     noise = {method: measured(GradientVariance(), run.runs(method)) for method in ("SLS", "Soft")}
     table: ValueTable[Node] = ValueTable(
@@ -138,8 +137,8 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         },
         note="An item's gradient variance in the last layer is (1 − ‖p‖²) times a factor of its features (1 + ‖h‖² with "
         "a bias; ‖h‖² times the squared scale of the logits in speedy): the first factor alone grows with vote entropy, "
-        "so the correlation is nearly a tautology. The untrained network and the factor alone show how much of it needs "
-        "no training.",
+        "so the correlation is nearly a tautology. The untrained network and the factor alone show how much of it exists "
+        "without training.",
     )
     table, apart = attach(
         table,
@@ -165,12 +164,12 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         {"SLS": noise["SLS"]},
         (Measured("spearman_trained"),),
         threshold=0.9,
-        source="003, §5.3",
+        source=f"{CITATION}, §5.3",
     )
     return Experiment(
         key="003/figure7",
-        title="Where is the label noise?",
-        question="Does drawing labels put more noise into the gradient of items that people disagree on?",
+        title="Which items have noisy gradients?",
+        question="Does drawing labels add more noise to the gradients of items on which people disagree?",
         scale=scale,
         notes=run.notes,
         exhibits=(curve, table),
@@ -206,10 +205,10 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         title="Height of the barrier",
         cells=cells,
         columns={f"statistics {words}": Measured(policy) for policy, words in POLICIES.items()},
-        note="The largest excess over the straight line between the losses of the two ends, 21 points, soft NLL on "
-        "evaluation items; never below 0, so the claims ask for more than 0.1. The paper does not say what it does with "
-        "batch-norm statistics, so both are shown. The control, which the paper does not have, is between two hard "
-        "deliveries: a barrier there as well is no sign of what soft labels do.",
+        note="The largest excess of soft NLL on evaluation items, at 21 points between the two solutions, over the "
+        "straight line between the losses of the two ends. It is never below 0, so the claims ask for more than 0.1. The "
+        "paper does not say how it treats batch-norm statistics, so both ways are shown. The control, not in the paper, "
+        "is between two hard deliveries: if it has a barrier as well, the barrier is not caused by soft labels.",
     )
     height, apart = attach(
         height, printed_numbers("003", "figure11"), rows={"SLS": to_soft}, columns={"barrier": "barrier_interpolated"}
@@ -219,16 +218,16 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         for policy, words in POLICIES.items()
         for claim in (
             Claim(
-                "SLS and Soft end in different basins: the barrier between them is above 0.1 nats, batch-norm statistics "
-                f"{words}.",
+                "SLS and Soft end in different basins: the barrier between them is above 0.1 nats, with batch-norm "
+                f"statistics {words}.",
                 "above",
                 {to_soft: barriers[to_soft]},
                 (Measured(policy),),
                 threshold=0.1,
-                source="003, A.4",
+                source=f"{CITATION}, A.4",
             ),
             Claim(
-                "The barrier is a sign of soft labels: it is lower between two hard deliveries, batch-norm statistics "
+                "The barrier is due to soft labels: it is lower between two hard deliveries, with batch-norm statistics "
                 f"{words}.",
                 "lower",
                 {control: barriers[control], to_soft: barriers[to_soft]},
@@ -240,8 +239,8 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     return Experiment(
         key="003/figure11",
         title="Is there a barrier between the solutions?",
-        question="Start from the same weights, deliver the same target in two ways: is the straight line between the "
-        "results smooth?",
+        question="Two runs start from the same weights and deliver the same target in two ways. Is there a loss barrier "
+        "between their solutions?",
         scale=scale,
         notes=run.notes,
         exhibits=(line, height),

@@ -1,4 +1,4 @@
-"""Few votes per item, or labels that go stale (003, §5.1 and A.3): Table 1, Figures 1, 2, 4, 5, 6."""
+"""Gheibi and Ghazizadeh 2026 (003), §5.1 and A.3: few votes per item, and labels held for several epochs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from dissensus.engine.measures import SparseTarget
 from dissensus.experiments.description import Claim, Curve, CurvePlot, Experiment, ValueTable
 from dissensus.experiments.plan import Node, measured, score_table, seeded
 from dissensus.experiments.values import Measured, Score, fact
-from dissensus.recipes.paper003.settings import CHECKPOINTS, COLUMNS, HELD, HIGH, NLL, SHRUNK, Scale, Seeds, at
+from dissensus.recipes.paper003.settings import (
+    CHECKPOINTS,
+    CITATION,
+    COLUMNS,
+    HELD,
+    HIGH,
+    NLL,
+    NOT_ASKED,
+    SHRUNK,
+    Scale,
+    Seeds,
+    at,
+)
 from dissensus.recipes.printed import attach, printed_numbers
-
-NOT_ASKED = "a question that 003 does not ask"
 
 
 def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
@@ -26,8 +36,8 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             title=f"K = {votes}",
             baseline="Soft",
             columns=COLUMNS,
-            note=f"Training sees {votes} votes per item, drawn from its full votes with replacement; judged by the full "
-            f"votes. {SHRUNK}, is not in the paper: the few votes are shrunk towards the mean of their class.",
+            note=f"Training sees {votes} votes per item, drawn from all its votes with replacement; scores are against "
+            f"all votes. The row “{SHRUNK}” is not in the paper: votes are shrunk towards the mean of their class.",
         )
         table, rest = attach(table, rest, points={f"K = {votes}": ""})
         tables.append(table)
@@ -43,7 +53,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             columns={"soft NLL": Score("soft_nll", checkpoint)},  # type: ignore[arg-type]
             baseline="Soft",
             alternative="less",
-            note=f"The paper's test, with its family of hard deliveries by K. {reach}",
+            note=f"The paper's test; Holm's correction is over hard deliveries and K. {reach}",
         )
         for checkpoint, words in CHECKPOINTS.items()
     }
@@ -57,13 +67,12 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         columns={"soft NLL, last epoch": NLL, "soft NLL, best epoch": Score("soft_nll", "best")},
         baseline="Soft",
         alternative="less",
-        note="Apart, because the paper has no such row.",
+        note="In a table of its own, because the paper has no such row.",
     )
     return Experiment(
         key="003/table1",
         title="Few votes: does hard delivery help?",
-        question="With K votes per item, are labels that are drawn or cycled better than the soft labels of those K "
-        "votes?",
+        question="With K votes per item, is showing one vote per epoch better than the soft labels of those K votes?",
         scale=scale,
         notes=run.notes,
         exhibits=(*tables, *tested.values(), shrunk),
@@ -83,14 +92,14 @@ def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
                 "not_higher",
                 {method: runs[method], "Soft": runs["Soft"]},
                 (NLL,),
-                source="003, §5.1",
+                source=f"{CITATION}, §5.1",
             )
             for method in hard
         ]
         if SHRUNK in runs:
             claims += [
                 Claim(
-                    f"(h) At K = {votes}, shrinking the votes makes soft labels better than the plain ones.",
+                    f"(h) At K = {votes}, shrunk soft labels are better than plain soft labels.",
                     "lower",
                     {SHRUNK: runs[SHRUNK], "Soft": runs["Soft"]},
                     (NLL,),
@@ -104,8 +113,8 @@ def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
                     source=NOT_ASKED,
                 ),
                 Claim(
-                    f"(h) What remains at K = {votes} of the gap between Soft and SLS after one temperature fitted to "
-                    "all votes of other evaluation items, which whoever has K votes does not have.",
+                    f"(h) What remains at K = {votes} of the gap between Soft and SLS after temperature scaling, "
+                    "fitted to all votes of other evaluation items (not available to those who have only K votes).",
                     "remaining",
                     {"Soft": runs["Soft"], "SLS": runs["SLS"]},
                     (NLL, Score("soft_nll", calibration="tempered_votes")),
@@ -116,7 +125,7 @@ def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
 
 
 def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """The sweep as curves."""
+    """The scores of Table 1 as curves."""
     run = at(scale, seeds)
     table = ValueTable(
         key="sweep",
@@ -129,13 +138,13 @@ def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         },
         picture="lines",
         axes=("votes per item", ""),
-        note="Last epoch, judged by the full votes. Mean over seeds, in a band of one standard deviation.",
+        note="Last epoch, scored against all votes. Mean over seeds, with a band of one standard deviation.",
     )
     table, apart = attach(table, printed_numbers("003", "figure1"))
     return Experiment(
         key="003/figure1",
         title="Few votes: scores by K",
-        question="How do the deliveries compare as each item has fewer votes?",
+        question="How do the deliveries compare when each item has fewer votes?",
         scale=scale,
         notes=run.notes,
         exhibits=(table,),
@@ -170,8 +179,8 @@ def _by_error(
             cells=related,
             curves={PARTS[part]: Curve(fact("bins", part, error, "y"), fact("bins", part, error, "x"))},
             axes=(distance, "nats"),
-            note="Soft NLL of an item under Soft minus that under the hard delivery, by how far the item's few votes "
-            "are from its full ones: items whose few votes are exactly right first, if any are, then five bins of equal "
+            note="Soft NLL of an item under Soft minus that under the hard delivery, by the distance of its few votes "
+            "from all its votes. The first point has the items at distance 0, if there are any; then five bins of equal "
             f"mass. Mean over seeds.{f' {HIGH}' if part.endswith('_high') else ''}",
         )
         for part in parts
@@ -186,20 +195,20 @@ def _by_error(
             for part in parts
             for kind, words in kinds.items()
         },
-        note="Over items, one seed at a time; beside it the partial correlation given vote entropy. On training items "
-        "the sparse target was learned; the draw of an evaluation item was never seen, so its columns are a control.",
+        note="Over items, separately for each seed; also the partial correlation given vote entropy. Training used the "
+        "few votes of training items, but never those of evaluation items, so the columns of the latter are a control.",
     )
     correlations, apart = attach(correlations, printed_numbers("003", name))
     claims = tuple(
         Claim(
-            f"At K = {votes}, the improvement by {method} over Soft, be it a gain or a loss, grows with the distance of "
-            f"an item's few votes from all its votes: over {PARTS[parts[0]]} its correlation with {distance} is above 0 "
+            f"At K = {votes}, the improvement of {method} over Soft, positive or negative, grows with the distance of an "
+            f"item's few votes from all its votes: over {PARTS[parts[0]]} its correlation with {distance} is above 0 "
             "(the paper: by JS distance, over all methods and K, about 0.05 to 0.16).",
             "above",
             {method: related[method][f"K = {votes}"]},
             (Measured(f"spearman_{error}_{parts[0]}"),),
             threshold=0.0,
-            source="003, §5.1",
+            source=f"{CITATION}, §5.1",
         )
         for votes in run.votes
         for method in hard
@@ -207,7 +216,7 @@ def _by_error(
     return Experiment(
         key=f"003/{name}",
         title=title,
-        question="Does an item gain more from hard delivery, the further its few votes are from all its votes?",
+        question="Does an item gain more from hard delivery if its few votes are further from all its votes?",
         scale=scale,
         notes=run.notes,
         exhibits=(*figures, correlations),
@@ -236,7 +245,7 @@ def figure6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Labels that are held."""
+    """Labels held for several epochs."""
     run = at(scale, seeds)
     rows = {"SLS": run.runs("SLS", run.held)}
     rows |= {f"Held {epochs}": seeded(run.holding(epochs), run.held) for epochs in HELD}
@@ -251,17 +260,21 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         },
         picture="dots",
         baseline="SLS",
-        note=f"A run has {run.base.epochs} epochs: labels that are held as long or longer are drawn once and stay. The "
-        "paper's runs have 200, in which labels held for 50 are drawn four times.",
+        note=f"A run has {run.base.epochs} epochs: labels held at least that long are drawn only once. The paper's runs "
+        "have 200 epochs, in which labels held for 50 are drawn four times.",
     )
     table, apart = attach(table, printed_numbers("003", "figure4"))
     claim: Claim[Node] = Claim(
-        "(c) The staler the labels, the worse, monotonically.", "rising", rows, (NLL,), source="003, §5.1 and Figure 4"
+        "(c) The longer labels are held, the higher the soft NLL.",
+        "rising",
+        rows,
+        (NLL,),
+        source=f"{CITATION}, §5.1 and Figure 4",
     )
     return Experiment(
         key="003/figure4",
         title="What if labels are drawn less often?",
-        question="SLS draws a label per item every epoch. What if it keeps each draw for 5, 10 or 50 epochs?",
+        question="SLS draws one label per item in every epoch. What if it keeps each label for 5, 10 or 50 epochs?",
         scale=scale,
         notes=run.notes,
         exhibits=(table,),

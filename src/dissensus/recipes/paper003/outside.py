@@ -1,4 +1,4 @@
-"""Images that a network was not made for (003, A.5): Tables 7, 8, 9."""
+"""Gheibi and Ghazizadeh 2026 (003), A.5, out-of-distribution images: Tables 7, 8, 9."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dissensus.engine.measures import OutOfDistribution
 from dissensus.experiments.description import Claim, Experiment, ValueTable
 from dissensus.experiments.plan import Node, measured
 from dissensus.experiments.values import Measured
-from dissensus.recipes.paper003.settings import FAMILY, Seeds, at
+from dissensus.recipes.paper003.settings import CITATION, FAMILY, Seeds, at
 from dissensus.recipes.printed import attach, printed_numbers
 
 NAMES = {"svhn": "SVHN", "cifar100": "CIFAR-100"}
@@ -33,7 +33,7 @@ def _outside(
     apart: tuple[str, ...],
     alternative: stats.Alternative = "two-sided",
 ) -> Experiment[Node]:
-    """`labels` are the paper's rows; those `apart` are not in its family of tests."""
+    """`labels` are the rows of the paper's table; methods in `apart` get a table of their own."""
     run = at(scale, seeds)
     measure = OutOfDistribution(DataRef(data), items=run.outside.items, neighbour=run.outside.neighbour)
     runs = {method: measured(measure, run.runs(method)) for method in (*labels, *apart)}
@@ -62,11 +62,11 @@ def _outside(
     means = {(printed.row, printed.column): printed.mean for printed in numbers}
     claims = tuple(
         Claim(
-            f"{hard} notices images of {NAMES[data]} better than Soft, by {name}.",
+            f"{hard} detects {NAMES[data]} images better than Soft, with the {name} score.",
             "lower",
             {method: runs[method] for method in ("Soft", hard)},
             (value,),
-            source=f"003, Table {number}",
+            source=f"{CITATION}, Table {number}",
         )
         for name, value in DETECTORS.items()
         if means.get((hard, value.name), 0.0) > means.get(("Soft", value.name), 0.0)  # what the paper's numbers say
@@ -74,7 +74,7 @@ def _outside(
     return Experiment(
         key=f"003/table{number}",
         title=title,
-        question="Does the delivery of labels change how well a network notices images that it was not made for?",
+        question="Does the delivery of labels change how well a network detects out-of-distribution images?",
         scale=scale,
         notes=run.notes,
         exhibits=(table, others),
@@ -89,12 +89,12 @@ def table7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def table8(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Near the training images; tested one-sided, as the p that are printed must have been."""
+    """Near the training images; tested one-sided, as the printed p-values imply."""
     title = "Out of distribution: CIFAR-100"
     return _outside(8, title, "cifar100", ("SLS", "Soft"), scale, seeds, OTHERS, "greater")
 
 
 def table9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Near the training images, the family."""
+    """Near the training images, all hard deliveries."""
     title = "Out of distribution: CIFAR-100, hard-delivery family"
     return _outside(9, title, "cifar100", FAMILY, scale, seeds, ("Shuffled SLS",))

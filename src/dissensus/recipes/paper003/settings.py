@@ -1,4 +1,4 @@
-"""What the recipes of 003 share: its methods, and at each scale the network, the seeds and what is affordable."""
+"""Shared by the recipes of Gheibi and Ghazizadeh 2026 (003): methods, and for each scale network, seeds and measures."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Dirichlet, Empirical, Majority, Shuffled, Smoothed
 from dissensus.models import ResNet18, Speedy
+from dissensus.recipes.printed import CITATIONS
 from dissensus.recipes.speedy_settings import LAPTOP
 from dissensus.training.augmentation import CropFlip
 from dissensus.training.optimisers import Sgd
@@ -20,6 +21,8 @@ from dissensus.training.schedules import Cosine, LinearDecay
 
 Seeds = tuple[int, ...]
 
+CITATION = CITATIONS["003"]
+NOT_ASKED = "not asked in the paper"
 AS_PRINTED = Best(on="evaluation")
 
 PAPER = Recipe(
@@ -58,7 +61,7 @@ CHECKPOINTS = {"last": "last epoch", "best": "best epoch, as printed"}
 
 
 def methods(base: Recipe) -> dict[str, Recipe]:
-    """The eight, by the names that tables use; each differs from `Soft` in the thing that it names."""
+    """The eight methods by the names in tables; each differs from `Soft` only in what its name says."""
     return {
         "Soft": base,
         "SLS": replace(base, delivery=Sampled()),
@@ -73,7 +76,7 @@ def methods(base: Recipe) -> dict[str, Recipe]:
 
 @dataclass(frozen=True)
 class Outside:
-    """How out-of-distribution images are used: at most so many, and the k of the nearest-neighbour detector."""
+    """Options of the out-of-distribution measure: the number of images, and the k of the nearest-neighbour detector."""
 
     items: int | None = None
     neighbour: int = 50
@@ -81,7 +84,7 @@ class Outside:
 
 @dataclass(frozen=True)
 class Scale:
-    """What is run. `sweep` names the methods that see only K votes per item, K each of `votes`."""
+    """What is run at a scale. The methods in `sweep` are also trained on K votes per item, for each K in `votes`."""
 
     name: str
     base: Recipe
@@ -102,7 +105,7 @@ class Scale:
         object.__setattr__(self, "own", methods(self.base))
 
     def seeds(self, method: str) -> Seeds:
-        """Of a method with all votes."""
+        """The seeds of a method with all votes."""
         return self.main if method in MAIN else self.others
 
     def runs(self, method: str, seeds: Seeds | None = None) -> dict[str, Node]:
@@ -110,47 +113,47 @@ class Scale:
         return seeded(self.own[method], self.seeds(method) if seeds is None else seeds)
 
     def sparse(self, method: str, votes: int) -> Recipe:
-        """A method that sees `votes` votes per item, drawn with replacement as the paper does."""
+        """A method that sees `votes` votes per item, drawn with replacement as in the paper."""
         recipe = replace(self.base, target=Dirichlet(5.0)) if method == SHRUNK else self.own[method]
         return replace(recipe, votes=Resampled(votes))
 
     def sparse_runs(self, method: str, votes: int) -> dict[str, Node]:
-        """The same as runs, one per seed."""
+        """A method that sees `votes` votes per item, one run per seed."""
         return seeded(self.sparse(method, votes), self.few)
 
     def holding(self, epochs: int) -> Recipe:
-        """SLS whose labels are drawn again only every so many epochs."""
+        """SLS whose labels are drawn only every `epochs` epochs."""
         return replace(self.base, delivery=Sampled(every=epochs))
 
 
 HIGH = (
-    "High disagreement: the tenth of these items with the highest vote entropy, and all that tie with it; the paper "
-    "does not say how many it takes."
+    "High disagreement: the tenth of these items with the highest vote entropy, ties included; the paper does not say "
+    "how many it takes."
 )
 SHRUNK = "Soft, shrunk"
 HELD = (5, 10, 50)
 FULL_SWEEP = ("Soft", "SLS", "Multipass", "Deterministic", SHRUNK)
 
 LAPTOP_NOTES = (
-    "Laptop scale: the small network speedy with its own schedule, stronger augmentation and averaged weights in "
-    "place of ResNet-18 for 200 epochs, at about 1/150 of the FLOPs, and with all votes fewer seeds. Compare rows with "
-    "rows; the paper's values stand beside for orientation.",
+    "Laptop scale: the small network speedy with its own schedule, stronger augmentation and averaged weights instead "
+    "of ResNet-18 for 200 epochs, at about 1/150 of the FLOPs, and fewer seeds with all votes. Compare rows with rows; "
+    "the paper's values are shown for orientation.",
     "Its settings were chosen on seed 100, for the mean of soft labels, SLS and majority vote "
-    "(docs/results/003/tuning.md). What holds it back from overfitting, distortions and weight decay, brought the gap "
-    "between Majority and Soft on that seed from 0.10 down to 0.02 nats. So a smaller gap than the paper's says nothing "
-    "against the paper's in its own setting.",
-    f"With all votes, about 51 per item, Multipass and its control Deterministic show {LAPTOP.epochs} of them, one per "
-    "epoch: no cycle is completed, and the two differ in which votes they show, not in their order alone. In the "
-    "paper's 200 epochs each shows all votes about four times.",
-    "Weights are averaged over the last epochs, with a memory of 3, for every method: what is judged and measured is "
-    "that average, in which some of the noise of drawn labels cancels.",
-    "Left out at this scale: K = 25 and 50, Deterministic with few votes, and sharpness with K = 10.",
-    "The best epoch is chosen on the evaluation split itself, as the paper prints it; the last epoch is not chosen.",
+    "(docs/results/003/tuning.md). Its regularisation, distortions and weight decay, reduced the gap between "
+    "Majority and Soft on that seed from 0.10 to 0.02 nats. So a smaller gap here does not contradict the paper, whose "
+    "setting differs.",
+    f"With all votes, about 51 per item, Multipass and its control Deterministic show only {LAPTOP.epochs} of them, one "
+    "per epoch. So no cycle is completed, and the two differ in which votes they show, not only in their order. In the "
+    "paper's 200 epochs, each shows all votes about four times.",
+    "For every method, scores and measures are those of an exponential average of the weights over about 3 epochs, in "
+    "which some of the noise of drawn labels cancels.",
+    "Not run at this scale: K = 25 and 50, Deterministic with few votes, and sharpness with K = 10.",
+    "The best epoch is chosen on the evaluation split itself, as in the paper; the last epoch involves no choice.",
 )
 
 
 def at(scale: str, seeds: Seeds | None = None) -> Scale:
-    """The settings of a scale; `seeds` stand in place of all its own."""
+    """The settings of a scale; `seeds` replace all its own."""
     if scale == "paper":
         settings = Scale(
             name=scale,
@@ -163,7 +166,7 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             held=tuple(range(5)),
             geometry=tuple(range(10)),
             notes=(
-                "The best epoch is chosen on the evaluation split itself, as the paper prints it.",
+                "The best epoch is chosen on the evaluation split itself, as in the paper.",
                 "Ten seeds for every method with all votes; the paper has five for Multipass, Deterministic and Shuffled "
                 "SLS.",
             ),

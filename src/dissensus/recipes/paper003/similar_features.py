@@ -1,4 +1,4 @@
-"""What networks look at (003, A.4): Figures 9 and 12."""
+"""Gheibi and Ghazizadeh 2026 (003), A.4, similarity between seeds: Figures 9 and 12."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dissensus.engine.measures import Cka, GradCam
 from dissensus.experiments.description import Claim, Experiment, ValueTable
 from dissensus.experiments.plan import Node, measured_in_pairs
 from dissensus.experiments.values import Measured
-from dissensus.recipes.paper003.settings import HIGH, MAIN, Seeds, at
+from dissensus.recipes.paper003.settings import CITATION, HIGH, MAIN, Seeds, at
 from dissensus.recipes.printed import attach, printed_numbers
 
-PAIRS_OF_SEEDS = "(pairs of seeds share seeds, so the interval is narrower than it should be)."
+PAIRS_OF_SEEDS = "(the pairs share seeds, so the interval is narrower than it should be)."
 STABILITY = {"all items": Measured("stability"), "items of high disagreement": Measured("stability_high")}
 CKA = {"as printed (biased)": Measured("cka"), "unbiased": Measured("cka_unbiased")}
 
 
 def _others(runs: Mapping[str, dict[str, Node]], columns: Mapping[str, Measured]) -> ValueTable[Node]:
-    """Apart, and without a picture: labels that were shuffled would set its scale."""
+    """In a table of their own, without a picture, whose scale the shuffled labels would dominate."""
     cells = {method: {"": of_method} for method, of_method in runs.items() if method not in MAIN}
     return ValueTable(key="others", title="The other methods", cells=cells, columns=columns)
 
 
 def figure9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Do seeds look at the same places?"""
+    """Stability of Grad-CAM maps across seeds."""
     run = at(scale, seeds)
     stability = {method: measured_in_pairs(GradCam(), run.runs(method)) for method in run.own}
     table: ValueTable[Node] = ValueTable(
@@ -32,24 +32,24 @@ def figure9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         cells={method: {"": stability[method]} for method in MAIN},
         columns=STABILITY,
         picture="dots",
-        note="Correlation of the maps of two seeds over the items that both held out; every pair of seeds is a dot. "
+        note="Correlation of the maps of two seeds over the items that both held out; one dot per pair of seeds. "
         f"Pairs share seeds, so the dots are not independent. {HIGH}",
     )
     table, apart = attach(table, printed_numbers("003", "figure9"))
     claims = tuple(
         Claim(
-            f"Grad-CAM maps agree more from seed to seed with SLS than with Soft, {where} {PAIRS_OF_SEEDS}",
+            f"Grad-CAM maps are more similar between seeds with SLS than with Soft, {where} {PAIRS_OF_SEEDS}",
             "lower",
             {method: stability[method] for method in ("Soft", "SLS")},
             (value,),
-            source="003, §5.3 and Figure 9",
+            source=f"{CITATION}, §5.3 and Figure 9",
         )
         for value, where in zip(STABILITY.values(), ("on all items", "where people disagree"), strict=True)
     )
     return Experiment(
         key="003/figure9",
-        title="Do seeds look at the same places?",
-        question="Are the places that decide the class the same from seed to seed?",
+        title="Do networks of different seeds look at the same places?",
+        question="Are the image regions that determine the class the same from seed to seed?",
         scale=scale,
         notes=run.notes,
         exhibits=(table, _others(stability, STABILITY)),
@@ -59,7 +59,7 @@ def figure9(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 
 def figure12(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """Features."""
+    """Similarity of features."""
     run = at(scale, seeds)
     within = {method: measured_in_pairs(Cka(), run.runs(method)) for method in run.own}
     across = {
@@ -73,20 +73,20 @@ def figure12(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         cells={label: {"": runs} for label, runs in shown.items()},
         columns=CKA,
         picture="dots",
-        note="Between two seeds of one method, or of two methods, on the items that both held out; every pair is a dot.",
+        note="Between two seeds of one method, or of two methods, on the items that both held out; one dot per pair.",
     )
     table, apart = attach(table, printed_numbers("003", "figure12"), columns={"cka_within": "cka"})
     claim: Claim[Node] = Claim(
-        f"Features agree more from seed to seed with SLS than with Soft, by CKA {PAIRS_OF_SEEDS}",
+        f"Features are more similar between seeds with SLS than with Soft, by CKA {PAIRS_OF_SEEDS}",
         "lower",
         {method: within[method] for method in ("Soft", "SLS")},
         (Measured("cka"),),
-        source="003, §5.3 and Figure 12",
+        source=f"{CITATION}, §5.3 and Figure 12",
     )
     return Experiment(
         key="003/figure12",
-        title="Do the networks see alike?",
-        question="Are features more alike within a delivery than across deliveries?",
+        title="Do the networks learn similar features?",
+        question="Are features more similar within a delivery than across deliveries?",
         scale=scale,
         notes=run.notes,
         exhibits=(table, _others(within, CKA)),
