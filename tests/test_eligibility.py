@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dissensus.engine.stacked_runs import alike
+from dissensus.engine.stacked_runs import stack_key
 from dissensus.labels.mixing import Mixup
 from dissensus.labels.targets import Shuffled, Teacher
 from dissensus.models import Linear, Mlp
@@ -47,7 +47,7 @@ class Named:
 def test_heads_on_features_with_rules_that_are_set_per_epoch_can_be_stacked(change):
     recipe = replace(HEAD, **change)
     assert why_not_stacked(recipe) == ""
-    assert alike(recipe.spec(Named(), 0)) is not None
+    assert stack_key(recipe.spec(Named(), 0)) is not None
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_heads_on_features_with_rules_that_are_set_per_epoch_can_be_stacked(chan
 def test_every_other_recipe_says_why_not(change, reason):
     recipe = replace(HEAD, **change)
     assert re.search(reason, why_not_stacked(recipe))
-    assert alike(recipe.spec(Named(), 0)) is None
+    assert stack_key(recipe.spec(Named(), 0)) is None
 
 
 def test_what_trains_nothing_is_no_member_of_a_stack():
-    assert alike(Spec("measure", {"name": "evaluation"}, {"of": ("0" * 16,)})) is None
+    assert stack_key(Spec("measure", {"name": "evaluation"}, {"of": ("0" * 16,)})) is None
