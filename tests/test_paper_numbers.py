@@ -126,7 +126,7 @@ def test_a_note_is_shown_behind_the_source_and_a_number_may_have_seeds_and_a_sou
         ('{ row = 3, column = "b", mean = 1 }', "row is 3"),
         ('{ row = "a", column = "b", mean = 1, seeds = 0 }', "seeds is 0"),
         ("0.5", "0.5 is not a table"),
-        ('{ row = "first", column = "b", mean = 2 }', "('', 'first', 'b') is there twice"),
+        ('{ row = "first", column = "b", mean = 2 }', "('', 'first', 'b') is listed twice"),
     ],
 )
 def test_a_wrong_number_is_refused_and_the_error_says_which(number, what):
