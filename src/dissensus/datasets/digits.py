@@ -49,12 +49,12 @@ def load(votes: int = 50) -> Data:
             f"{votes} votes per item are not possible", where="digits", hint=f"Ask for 1 to {ANNOTATORS}", state=""
         )
     images, gold = _images()
-    said = _crowd()
+    units = _crowd()
     lot = random.uniform(CROWD, "subsample", "digits", "who", rows=np.arange(ITEMS * ANNOTATORS))
     who = lot.reshape(ITEMS, ANNOTATORS).argsort(1, kind="stable")[:, :votes].ravel()
     item = np.repeat(np.arange(ITEMS), votes)
     point = random.uniform(CROWD, "subsample", "digits", "vote", rows=item * ANNOTATORS + who)
-    label = (said[who, item].cumsum(1) <= np.floor(point * GRID)[:, None]).sum(1)
+    label = (units[who, item].cumsum(1) <= np.floor(point * GRID)[:, None]).sum(1)
     people = tuple(f"annotator {number}" for number in range(ANNOTATORS))
     return Data(
         name="digits",
@@ -63,7 +63,7 @@ def load(votes: int = 50) -> Data:
         x=torch.from_numpy((images * 255 + 8) // 16).to(torch.uint8)[:, None],  # 0…16 to 0…255
         votes=Votes(item, label, row_names(ITEMS), CLASSES, who, people),
         gold=torch.from_numpy(gold),
-        truth=torch.from_numpy(said.sum(0) / (ANNOTATORS * GRID)),
+        truth=torch.from_numpy(units.sum(0) / (ANNOTATORS * GRID)),
         notes=(NOTE,),
     )
 
@@ -87,13 +87,13 @@ def _crowd() -> Ints:
     slips = MOST_SLIPS * random.uniform(CROWD, "subsample", "digits", "slips", rows=person) ** 2
     habits = _look_alikes(seen, gold)
     identity = np.eye(len(CLASSES))
-    said = np.empty((ANNOTATORS, ITEMS, len(CLASSES)), dtype=np.int64)
+    units = np.empty((ANNOTATORS, ITEMS, len(CLASSES)), dtype=np.int64)
     for a in person:
         tempered = seen ** (1 / temperature[a])
         tempered /= tempered.sum(1, keepdims=True)
         confusion = (1 - slips[a]) * identity + slips[a] * identity[habits[a]]  # [perceived, said]
-        said[a] = _on_grid(tempered @ confusion)
-    return said
+        units[a] = _on_grid(tempered @ confusion)
+    return units
 
 
 def _view(images: Ints) -> Floats:

@@ -92,8 +92,10 @@ def _estimated(content: bytes, shape: tuple[int, int]) -> TruthScores:
 
 
 def _ranged(values: dict[Start, float | None]) -> RangedEstimate:
+    if values["simple"] is None:
+        return RangedEstimate(None, None, None)
     defined = [value for value in values.values() if value is not None]
-    return RangedEstimate(values["simple"], min(defined, default=None), max(defined, default=None))
+    return RangedEstimate(values["simple"], min(defined), max(defined))
 
 
 def _correlations(mixture: VoteMixture, weights: Floats) -> dict[Kind, float | None]:

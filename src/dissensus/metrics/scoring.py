@@ -149,10 +149,13 @@ def _that_may_be_infinite(name: str, needs: Need, about: str) -> list[Metric]:
     ]
 
 
-def _estimates(name: str, unit: str, about: str, estimate: Callable[[_Case], RangedEstimate]) -> list[Metric]:
+def _estimates(
+    name: str, unit: str, metric: str, error: str, estimate: Callable[[_Case], RangedEstimate]
+) -> list[Metric]:
+    about = f"estimate of the true distributions' {metric}, typically within {error} from 5 votes per item on"
     low, high = (f"the {end} {name} that the votes leave open" for end in ("lowest", "highest"))
     return [
-        Metric(name, "neither", unit, "counts", f"estimate of the {about}", lambda c: estimate(c).value),
+        Metric(name, "neither", unit, "counts", about, lambda c: estimate(c).value),
         Metric(f"{name}_low", "neither", unit, "counts", low, lambda c: estimate(c).low),
         Metric(f"{name}_high", "neither", unit, "counts", high, lambda c: estimate(c).high),
     ]
@@ -205,25 +208,24 @@ _ROWS = [
     Metric("soft_nll_floor", "neither", "nats", "target", "the least soft_nll possible: the entropy of the votes",
            lambda c: _mean(soft_nll_floor(c.target))),
     Metric("gold", "neither", "", "gold", "whether the labels were given, or are the majority's", lambda c: c.gold_is),
-    *_estimates("soft_nll_expected", "nats", "soft_nll that the true distributions would get on these votes",
-                lambda c: c.of_truth.soft_nll),
+    *_estimates("soft_nll_expected", "nats", "soft_nll", "4%", lambda c: c.of_truth.soft_nll),
     Metric("soft_brier_unbiased", "lower", "", "counts", "soft_brier to the true distribution, free of the votes' noise",
            lambda c: _mean(c.unbiased[~c.unbiased.isnan()])),
     Metric("soft_brier_unbiased_left_out", "neither", "items", "counts", "items with one vote, left out there",
            lambda c: int(c.unbiased.isnan().sum())),
-    *_estimates("entropy_pearson_ceiling", "correlation", "entropy_pearson that the true distributions would get",
+    *_estimates("entropy_pearson_ceiling", "correlation", "entropy_pearson", "0.05",
                 lambda c: c.of_truth.entropy_pearson),
-    *_estimates("entropy_spearman_ceiling", "correlation", "entropy_spearman that the true distributions would get",
+    *_estimates("entropy_spearman_ceiling", "correlation", "entropy_spearman", "0.05",
                 lambda c: c.of_truth.entropy_spearman),
     Metric("kl_to_truth", "lower", "nats", "truth", "divergence from the known distribution of a simulated crowd",
            lambda c: _mean(kl(c.log_probs, c.known))),
-    Metric("soft_nll_of_truth", "neither", "nats", "truth", "soft_nll that the known distribution itself gets",
+    Metric("soft_nll_of_truth", "neither", "nats", "truth", "soft_nll of the known true distribution itself",
            lambda c: _mean(soft_nll(c.known.log(), c.target))),
     Metric("entropy_pearson_of_truth", "neither", "correlation", "truth",
-           "entropy_pearson that the known distribution itself gets",
+           "entropy_pearson of the known true distribution itself",
            lambda c: entropy_correlation(c.known, c.target, kind="pearson")),
     Metric("entropy_spearman_of_truth", "neither", "correlation", "truth",
-           "entropy_spearman that the known distribution itself gets",
+           "entropy_spearman of the known true distribution itself",
            lambda c: entropy_correlation(c.known, c.target, kind="spearman")),
 ]
 # fmt: on
