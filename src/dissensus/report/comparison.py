@@ -108,8 +108,8 @@ class Method:
     def cell(self, checkpoint: str, calibration: str, metric: str) -> SeedValues:
         """A metric over seeds. A value of null (an infinite mean, an undefined correlation) is absent."""
         scores, items = self.scores(checkpoint, calibration), f"{metric}_infinite_items"
-        values = {seed: float(one[metric]) for seed, one in scores.items() if one.get(metric) is not None}
-        return SeedValues(values, {seed: int(one[items]) for seed, one in scores.items() if one.get(items)})
+        values = {seed: float(of_seed[metric]) for seed, of_seed in scores.items() if of_seed.get(metric) is not None}
+        return SeedValues(values, {seed: int(of_seed[items]) for seed, of_seed in scores.items() if of_seed.get(items)})
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Comparison:
 
     def block(self, calibration: str) -> ScoreBlock | None:
         """The block of this calibration at the table's own checkpoint, where runs have one."""
-        return next((one for one in self.blocks if one.calibration == calibration), None)
+        return next((block for block in self.blocks if block.calibration == calibration), None)
 
     def limit(self, metric: str) -> Limit | None:
         """The most telling limit of a metric."""
@@ -228,7 +228,7 @@ def compare(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, Style]
 
 
 def _is_measured(metric: str, runs: Sequence[Run]) -> bool:
-    return any(metric in scores for run in runs for one in run.scores.values() for scores in one.values())
+    return any(metric in scores for run in runs for checkpoint in run.scores.values() for scores in checkpoint.values())
 
 
 def _block(
@@ -305,7 +305,7 @@ def how_tested(tables: Sequence[Comparison]) -> list[str]:
 def split_is_resampled(runs: Sequence[Run]) -> bool:
     """Whether every seed drew its own evaluation items: their training sets then overlap, and a plain t is too sure."""
     splits = [run.spec.settings.get("split", {}) for run in runs]
-    return bool(splits) and all(one.get("name") == "holdout" and one.get("fixed") is None for one in splits)
+    return bool(splits) and all(split.get("name") == "holdout" and split.get("fixed") is None for split in splits)
 
 
 def _temperatures(method: Method, checkpoint: str, calibration: str) -> dict[str, list[float]]:
@@ -323,7 +323,7 @@ def _temperature(method: Method, checkpoint: str, calibration: str) -> SeedValue
 
 def _bounds_note(methods: Sequence[Method], checkpoint: str, calibration: str) -> str:
     """Labels alone cannot set a temperature where the model has every label of a half right: sharper is always better."""
-    fitted = {one.label: [*chain(*_temperatures(one, checkpoint, calibration).values())] for one in methods}
+    fitted = {method.label: [*chain(*_temperatures(method, checkpoint, calibration).values())] for method in methods}
     coldest = {label: sum(value <= COLDEST for value in values) for label, values in fitted.items()}
     if not any(coldest.values()):
         return ""

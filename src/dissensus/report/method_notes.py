@@ -113,7 +113,7 @@ def _rescored(runs: Sequence[Run]) -> str:
 def _values(name: str, runs: Sequence[Run]) -> list[Any]:
     """The distinct values of a setting, in the order they come."""
     settings = [{**run.spec.settings, **run.facts.get("chosen", {})} for run in runs]
-    return list({canonical(one[name]): one[name] for one in settings if name in one}.values())
+    return list({canonical(of_run[name]): of_run[name] for of_run in settings if name in of_run}.values())
 
 
 def _measures(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
@@ -125,8 +125,8 @@ def _measures(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
         settings = same[0].spec.settings
         words = [setting({key: value for key, value in settings.items() if key != "name" and value is not None})]
         sizes = [run.facts["items"] for run in same if isinstance(run.facts.get("items"), dict)]
-        for part in dict.fromkeys(part for one in sizes for part in one):
-            counts = sorted({one[part] for one in sizes if part in one})
+        for part in dict.fromkeys(part for of_run in sizes for part in of_run):
+            counts = sorted({of_run[part] for of_run in sizes if part in of_run})
             words.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
         words += _unsure([run.facts.get("estimates", {}) for run in same])
         yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, words))
@@ -134,8 +134,9 @@ def _measures(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
 
 def _unsure(estimates: Sequence[Json]) -> Iterator[str]:
     """Which estimates, by slice of items and estimator, ended before their tolerance was met."""
-    for part, name in dict.fromkeys((part, name) for one in estimates for part, of in one.items() for name in of):
-        met = [one[part][name]["converged"] for one in estimates if name in one.get(part, {})]
+    keys = ((part, name) for of_run in estimates for part, of_part in of_run.items() for name in of_part)
+    for part, name in dict.fromkeys(keys):
+        met = [of_run[part][name]["converged"] for of_run in estimates if name in of_run.get(part, {})]
         if not all(met):
             yield f"{name}, {part}: {met.count(False)} of {counted(len(met), 'estimate')} stopped short of tolerance"
 
