@@ -342,8 +342,11 @@ def _announcement(planned: Plan, runs: Ledger) -> str:
 
 def _write_report(experiment: Experiment[str], folder: Path, runs: RunSource) -> None:
     from dissensus import report as reports
+    from dissensus.report.answer import NOT_EVIDENCE
 
     written = reports.write(experiment, runs, folder)
+    if experiment.scale == "smoke":
+        click.echo(f"{NOT_EVIDENCE}\n")
     for title, answer in written.answers.items():
         click.echo(f"{title}: {answer}\n")
     click.echo(f"Report: {written.html}\nTables: {written.markdown}, {written.csv}")

@@ -177,7 +177,7 @@ def _print_fit(scores: dict[str, Any], temperature: float) -> None:
         f"Trained on {items['train']:,} items, scored on {items['held_out']:,} held-out items:", highlight=False
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, justify in (("", "left"), ("raw", "right"), ("tempered", "right"), ("at best", "right")):
+    for column, justify in (("", "left"), ("raw", "right"), ("tempered", "right"), ("perfect model", "right")):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     best = {
         "soft_nll": ("soft_nll_expected", "soft_nll_floor"),
@@ -189,6 +189,10 @@ def _print_fit(scores: dict[str, Any], temperature: float) -> None:
             name, *(f"{value:.4f}" if value is not None else "–" for value in (raw[name], tempered.get(name), at_best))
         )
     console.print(table)
+    console.print(
+        "perfect model: an estimate of what the true distributions would score on so few votes (docs/metrics.md).",
+        highlight=False,
+    )
     if raw["gold"] == "majority":
         console.print(
             "Accuracy and ECE are against the majority vote, because no gold labels were given.", highlight=False

@@ -12,7 +12,7 @@ from dissensus.store.spec import Spec, canonical
 
 LARGEST_STACK = 64
 """Specs in one call. Enough to fill the caches of many threads and to train a shared beginning once for many; few enough
-that every worker gets some, and that an interruption, which costs a call, costs little: about 25 s for the heads of the recipes 002/*."""
+that every worker gets some, and that an interruption costs little (it costs a call: about 25 s in the recipes 002/*)."""
 
 StackKey = Callable[[Spec], Hashable | None]
 """Specs with the same key can be trained in one stack; None is one that is computed alone."""

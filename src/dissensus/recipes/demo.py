@@ -50,7 +50,7 @@ def demo(scale: str, seeds: tuple[int, ...] | None = None) -> Experiment[Node]:
     epochs, usual = SIZES[scale]
     used = seeds or tuple(range(usual))
     full = {label: replace(recipe, epochs=epochs) for label, recipe in METHODS.items()}
-    shrunk = {"Soft, shrunk": replace(full["Soft"], target=Dirichlet(strength=5))}
+    shrunk = {"Soft (shrunk)": replace(full["Soft"], target=Dirichlet(strength=5))}
     few = {label: replace(recipe, votes=Resampled(FEW, replace=False)) for label, recipe in (full | shrunk).items()}
     note = f"Training sees {FEW} of each item's 50 votes, drawn without replacement."
     return Experiment(

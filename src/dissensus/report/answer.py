@@ -50,7 +50,7 @@ def answer(comparison: Comparison) -> Answer:
 
 
 def _headline(comparison: Comparison, rows: Sequence[MethodScores]) -> str:
-    """Clear differences first, then those that only look so, then what cannot be told from the baseline."""
+    """Clear differences first, then those that only look so, then those without a clear difference."""
     by_verdict: dict[Verdict, list[MethodScores]] = {}
     for row in sorted(rows, key=lambda row: abs(_difference(row).mean)):
         by_verdict.setdefault(_difference(row).verdict, []).append(row)
@@ -73,13 +73,13 @@ def _headline(comparison: Comparison, rows: Sequence[MethodScores]) -> str:
         )
     most = _most_seeds(rows)
     if same := [_with_fewer_seeds(row, most) for row in by_verdict.get("indistinguishable", [])]:
-        parts.append(f"{listed(same)} cannot be told from {baseline}")
+        parts.append(f"{listed(same)} {'shows' if len(same) == 1 else 'show'} no clear difference from {baseline}")
     if untested := [row.method.label for row in by_verdict.get("untested", [])]:
         parts.append(f"{listed(untested)} cannot be tested (one seed, or differences that do not vary)")
     beaten = any(
         difference.mean * difference.worse < 0 for difference in map(_difference, rows) if _is_leaning(difference)
     )
-    lead = f"In {title(metric)}" if beaten else f"No method beats {baseline} in {title(metric)}"
+    lead = f"In {title(metric)}" if beaten else f"No method is shown to beat {baseline} in {title(metric)}"
     return f"{lead}{', ' if beaten else ': '}{'; '.join(parts)}."
 
 
@@ -110,15 +110,15 @@ def _gap(row: MethodScores, metric: str, *, in_full: bool) -> str:
 
 
 def _room(comparison: Comparison, rows: Sequence[MethodScores]) -> list[str]:
-    """What could hide behind "cannot be told from", and what such a design could have shown at best."""
+    """What could hide behind "no clear difference", and what such a design could have shown at best."""
     sentences, seeds = [], _most_seeds(rows)
     alike = [row for row in rows if _difference(row).verdict == "indistinguishable"]
     if alike:
         groups = [[row for row in alike if len(_difference(row).values) == size] for size in range(seeds, 0, -1)]
         hidden = [_hidden(comparison, group, seeds) for group in groups if group]
         sentences.append(
-            f"A method that cannot be told from {comparison.baseline} may still differ from it (the {LEVEL:.0%} interval "
-            f"holds 0): {'; '.join(hidden)}."
+            f"No clear difference means that the {LEVEL:.0%} interval contains 0; a method may still differ from "
+            f"{comparison.baseline} {'; '.join(hidden)}."
         )
     for way in ("worse", "better"):
         if one_way := [row.method.label for row in alike if _goes(row, way)]:
@@ -171,12 +171,12 @@ def _after_tempering(comparison: Comparison, block: ScoreBlock) -> list[str]:
         if row.difference is None or after.difference is None or row.difference.verdict not in ("better", "worse"):
             continue
         gaps = (fixed(difference.mean * difference.worse) for difference in (row.difference, after.difference))
-        alike = " (cannot be told apart)" if after.difference.verdict == "indistinguishable" else ""
+        alike = " (no clear difference)" if after.difference.verdict == "indistinguishable" else ""
         changes.append(f"{row.method.label} {' → '.join(gaps)}{alike}")
     if not changes:
         return []
-    sentence = "One temperature per method, fitted to held-out votes, changes the gaps to"
-    return [f"{sentence} {comparison.baseline} so: {', '.join(changes)}."]
+    sentence = f"With one temperature per method, fitted to held-out votes, the gap to {comparison.baseline} becomes"
+    return [f"{sentence}: {', '.join(changes)}."]
 
 
 def _truth(comparison: Comparison) -> list[str]:

@@ -119,7 +119,8 @@ def _raw_and_tempered(method: Method, metric: str) -> tuple[SeedValues | None, S
 def _curves(comparison: Comparison) -> Figure | None:
     """Each column of the curves over epochs: the mean over seeds, in a band of one standard deviation."""
     caption = (
-        "After each epoch, on the evaluation items; losses to a method's own target have heights that compare nothing. "
+        "After each epoch, on the evaluation items. A method's training and validation losses are to its own target, so "
+        "methods cannot be compared by them. "
         "Line: mean over seeds; band: one standard deviation. The first epochs may lie outside the frame."
     )
     if comparison.resampled:

@@ -130,7 +130,7 @@ HIGH = (
     "High disagreement: the tenth of these items with the highest vote entropy, ties included; the paper does not say "
     "how many it takes."
 )
-SHRUNK = "Soft, shrunk"
+SHRUNK = "Soft (shrunk)"
 HELD = (5, 10, 50)
 FULL_SWEEP = ("Soft", "SLS", "Multipass", "Deterministic", SHRUNK)
 
