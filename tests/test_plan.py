@@ -7,11 +7,12 @@ import pytest
 from dissensus import datasets
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures import Ensemble, Evaluation, Lowest, VoteStatistics, measure_spec
+from dissensus.errors import InputError
 from dissensus.experiments.description import Claim, Experiment, ValueTable
 from dissensus.experiments.plan import Measurement, Training, Tuned, make_plan, measured, score_table, seeded, size
 from dissensus.experiments.values import Measured
 from dissensus.models import Mlp
-from dissensus.recipes import RECIPES
+from dissensus.recipes import RECIPES, find, scales_of
 from dissensus.training.optimisers import Adam
 from dissensus.training.recipe import Recipe
 
@@ -82,9 +83,14 @@ def test_a_tuned_row_waits_for_its_grid_and_names_the_choice():
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_every_recipe_can_be_planned_at_every_scale_whatever_the_data(name, scale):
-    assert size(RECIPES[name](scale, None)) > 0
+def test_every_recipe_can_be_planned_at_each_of_its_scales_whatever_the_data(name):
+    for scale in scales_of(name):
+        assert size(find(name, scale)) > 0
+
+
+def test_a_scale_that_a_recipe_does_not_have_is_refused():
+    with pytest.raises(InputError, match="recipe 002/table1: it has no scale 'miniature'"):
+        find("002/table1", "miniature")
 
 
 def test_the_size_of_the_demo_is_counted_without_its_data():

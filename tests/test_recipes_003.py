@@ -3,6 +3,7 @@
 import csv
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -87,7 +88,7 @@ DIFFERING = {
 }
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "miniature", "paper"])
 def test_rows_differ_in_what_they_name_and_in_nothing_else(scale):
     run, data = at(scale), type("Data", (), {"digest": "0"})()
 
@@ -171,3 +172,9 @@ def test_seeds_can_be_chosen():
     experiment = RECIPES["003/table2"]("smoke", (3, 5, 8))
     tables = [exhibit for exhibit in experiment.exhibits if isinstance(exhibit, ScoreTable)]
     assert {tuple(row[""]) for table in tables for row in table.cells.values()} == {("3", "5", "8")}
+
+
+def test_the_miniature_is_the_papers_training_on_a_narrower_network():
+    small, paper = at("miniature").base, at("paper").base
+    assert replace(small, model=paper.model, precision=paper.precision) == paper
+    assert small.model.width * 8 == paper.model.width

@@ -65,7 +65,9 @@ Examples:
 """,
 )
 @click.option("--out", default="demo-report", show_default=True, metavar="DIR")
-@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
+@click.option(
+    "--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "miniature", "paper"])
+)
 @_execution_options
 def demo(out: str, scale: str, **execution: Any) -> None:
     """Compare ways to train on votes: real digits, a simulated crowd and a report, in about two minutes.
@@ -86,7 +88,9 @@ Examples:
 """,
 )
 @click.argument("recipe")
-@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
+@click.option(
+    "--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "miniature", "paper"])
+)
 @click.option("--seeds", metavar="N|A-B,C", help="How many seeds, or which ones (default: as the recipe says).")
 @click.option(
     "--out", required=True, metavar="DIR", help="Folder for the ledger, report.html, results.md and results.csv."
@@ -104,16 +108,20 @@ def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None
 
 
 @click.command()
-@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]))
+@click.option(
+    "--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "miniature", "paper"])
+)
 def recipes(scale: str) -> None:
     """List the recipes and the number of runs each needs. Recipes share their runs if they use the same --ledger."""
     from dissensus.experiments.plan import size
-    from dissensus.recipes import RECIPES
+    from dissensus.recipes import RECIPES, scales_of
 
     for name, make in RECIPES.items():
+        if scale not in scales_of(name):
+            continue
         experiment = make(scale, None)
         click.echo(f"{name:<16}{experiment.title}  ({size(experiment):,} runs)")
-    click.echo("\nRun one with: dissensus run NAME --out DIR [--scale smoke|laptop|paper]")
+    click.echo("\nRun one with: dissensus run NAME --out DIR [--scale smoke|laptop|miniature|paper]")
 
 
 @click.command(

@@ -27,6 +27,7 @@ from dissensus.store.spec import Json, Run, Spec
 from dissensus.training import evaluate
 from dissensus.training import loop as train
 from dissensus.training.distributed import ALONE, Group
+from dissensus.training.precision import resolved
 
 COMPILE_PAYS_ABOVE = 3e14
 """Training FLOPs above which compiling should pay: an estimate, about an hour of two cores, that benchmarks/layouts.py
@@ -103,7 +104,7 @@ def _train(
     model = setup.model().to(device)
     x = setup.x(setup.train).to(device)
     flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
-    conditions = _conditions(execution, x, flops, device)
+    conditions = {**_conditions(execution, x, flops, device), "precision": resolved(recipe.precision, device)}
     if group.world > 1:
         conditions["processes"] = group.world
     if conditions["channels_last"]:

@@ -36,7 +36,8 @@ __all__ = [
 R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
-SCALES = ("smoke", "laptop", "paper")
+SCALES = ("smoke", "laptop", "miniature", "paper")
+"""`miniature` is a paper's own training on a narrower network; not every recipe has it."""
 
 Replicates = Mapping[str, R]
 """The runs of one cell by name: the seed, or a pair of seeds. Equal names are compared in pairs."""

@@ -23,4 +23,14 @@ def find(name: str, scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         raise InputError(f"there is no recipe {name!r}", where="recipes", hint=f"Choose one of: {', '.join(RECIPES)}")
     if scale not in SCALES:
         raise InputError(f"there is no scale {scale!r}", where="recipes", hint=f"Choose one of: {', '.join(SCALES)}")
+    if scale not in scales_of(name):
+        raise InputError(
+            f"it has no scale {scale!r}", where=f"recipe {name}", hint=f"Choose one of: {', '.join(scales_of(name))}"
+        )
     return RECIPES[name](scale, seeds)
+
+
+def scales_of(name: str) -> tuple[str, ...]:
+    """The scales that a recipe has: miniature only where effects depend on a paper's own training."""
+    has_miniature = name.startswith("003/") and name != "003/quality"
+    return tuple(scale for scale in SCALES if scale != "miniature" or has_miniature)

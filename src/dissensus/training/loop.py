@@ -28,9 +28,8 @@ from dissensus.training.augmentation import Augment, NoAugment
 from dissensus.training.averaging import Average, Ema, install, installed, moved
 from dissensus.training.distributed import ALONE, Group, Loss
 from dissensus.training.optimisers import OptimiserRule
+from dissensus.training.precision import DTYPES, PRECISIONS, resolved
 from dissensus.training.schedules import EarlyStopping, Schedule
-
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 Observe = Callable[[int, float], float | None]
 """(epoch, mean training loss) -> the loss that plateau and stopping watch, or None where nothing is watched."""
@@ -153,8 +152,8 @@ class _Training:
         order = torch.randperm(len(self.x), generator=random.generator(self.seed, "order", state.epoch)).to(device)
         batches = torch.split(order, self.settings.batch)
         cast: AbstractContextManager[object] = nullcontext()
-        if self.settings.precision != "float32":
-            cast = torch.autocast(device.type, PRECISIONS[self.settings.precision])
+        if (precision := resolved(self.settings.precision, device)) != "float32":
+            cast = torch.autocast(device.type, DTYPES[precision])
         total = torch.zeros((), device=device) if state.total is None else state.total.to(device)
         with _dropout_streams(model, self.seed, state.epoch, self.group.rank) as start_step:
             for step in range(state.step, len(batches)):

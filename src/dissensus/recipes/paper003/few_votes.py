@@ -31,7 +31,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     for votes in run.votes:
         table = score_table(
             {method: run.sparse(method, votes) for method in run.sweep},
-            run.few,
+            run.few_seeds(votes),
             key=f"k{votes}",
             title=f"K = {votes}",
             baseline="Soft",
