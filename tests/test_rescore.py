@@ -33,13 +33,16 @@ def ledger(tmp_path):
 
 
 @pytest.fixture
-def run(ledger, monkeypatch):
+def run(ledger):
     """Of a time when there was no `kl`, and an `older` metric."""
-    older = Metric("older", "lower", "", "target", "a metric that was removed", lambda case: 7.0)
-    with monkeypatch.context() as patch:
-        patch.delitem(METRICS, "kl")
-        patch.setitem(METRICS, "older", older)
+    today = dict(METRICS)
+    del METRICS["kl"]
+    METRICS["older"] = Metric("older", "lower", "", "target", "a metric that was removed", lambda case: 7.0)
+    try:
         return execute(RECIPE.spec(DATA, 0), ledger, ONE_THREAD)
+    finally:
+        METRICS.clear()
+        METRICS.update(today)  # in the order that it had
 
 
 def test_a_run_gets_a_metric_that_was_added_after_it(ledger, run, tmp_path):
