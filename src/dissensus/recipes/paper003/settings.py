@@ -236,6 +236,7 @@ def at(scale: str, seeds: Seeds | None = None) -> Scale:
             hessian=Hessian(items=20, most_products=5, most_probes=5, micro_batch=20),
             outside=Outside(items=50, neighbour=5),
             barrier=Barrier(points=5, training_items=50),
+            shuffle_seed=0,
         )
     if seeds is None:
         return settings
