@@ -4,14 +4,18 @@ Asserted: 16 equal runs with 2 workers take at most 0.6 of the time with 1 (each
 0.3 s more than calling `train.fit` for the same epochs, and the summary of 10,000 runs is there in 2 s. Printed: how long
 workers take to start; 2 workers × 1 thread against 1 worker × 2 threads, which sets the default; what a plan of
 `--specs N` costs the ledger and the driver, and `--ray N` a cluster of this machine (docs/scaling.md has the figures for
-100,000 and 5,000). `--folder` says on which file system.
+100,000 and 5,000); `--only shared`: two drivers with four workers each on one ledger, and what locks cost. `--folder`
+says on which file system.
 """
 
 import argparse
+import collections
 import json
 import os
 import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -29,6 +33,7 @@ from dissensus.engine.one_run import Execution, execute
 from dissensus.engine.scheduler import Scheduler
 from dissensus.engine.setup import TrainingSetup
 from dissensus.models import Smallcnn
+from dissensus.store import locks
 from dissensus.store.ledger import RECORD, Ledger
 from dissensus.store.spec import Run, Spec
 from dissensus.training import loop as train
@@ -42,16 +47,20 @@ PARTS = ("start", "overhead", "scaling", "summary", "many")
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", choices=[*PARTS, "ray"], action="append")
+    arguments.add_argument("--only", choices=[*PARTS, "ray", "shared"], action="append")
+    arguments.add_argument("--drive", metavar="LEDGER", help=argparse.SUPPRESS)  # what `shared` starts
     arguments.add_argument("--specs", type=int, default=2_000)
     arguments.add_argument("--ray", type=int, default=0)
     arguments.add_argument("--folder")
     chosen = arguments.parse_args()
     tempfile.tempdir = chosen.folder
     data = datasets.load("digits")
-    given = {"many": (data, chosen.specs), "ray": (data, chosen.ray)}
+    if chosen.drive:
+        return drive(data, chosen.drive, chosen.specs)
+    given = {"many": (data, chosen.specs), "ray": (data, chosen.ray), "shared": (data, chosen.specs)}
     for part in chosen.only or (*PARTS, *(["ray"] if chosen.ray else [])):
         globals()[part](*given.get(part, (data,)))
+    return None
 
 
 def start(data):
@@ -178,8 +187,7 @@ def ray(data, n):
     from dissensus.engine.ray import RayExecutor
 
     package.init(num_cpus=cores(), include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    of = replace(RECIPE, epochs=1).spec(data, 0)
-    specs = [Spec("select", {"name": "lowest", "column": "train_loss", "number": k}, {"of": (of.id,)}) for k in range(n)]
+    of, *specs = trivial(data, n)
     for shared in (True, False):
         ledger = Ledger(tempfile.mkdtemp())
         execute(of, ledger)
@@ -194,6 +202,61 @@ def ray(data, n):
         assert len(ledger.ids()) == n + 1
         shutil.rmtree(ledger.folder)
     package.shutdown()
+
+
+def trivial(data, n):
+    """A training run, and specs that read its record and compute next to nothing."""
+    of = replace(RECIPE, epochs=1).spec(data, 0)
+    settings = ({"name": "lowest", "column": "train_loss", "tolerance": 1e-6 * (number + 1)} for number in range(n))
+    return [of, *(Spec("select", each, {"of": (of.id,)}) for each in settings)]
+
+
+def drive(data, folder, n, workers=4):
+    """An executor of its own on a shared ledger; prints how many runs it computed, and its seconds."""
+    specs, kinds = trivial(data, n), collections.Counter()
+    began = time.perf_counter()
+    result = LocalExecutor(workers, Execution(threads=1)).run(specs, Ledger(folder), lambda e: kinds.update([e.kind]))
+    assert not result.failed, next(iter(result.failed.values()))
+    print(json.dumps({"done": kinds["done"], "seconds": time.perf_counter() - began}))
+
+
+def shared(data, n, drivers=2):
+    """Drivers on one ledger: nothing is computed twice. And what a lock costs, in calls that change the file system."""
+    ledger = Ledger(tempfile.mkdtemp())
+    execute(trivial(data, 0)[0], ledger)
+    command = [sys.executable, __file__, "--drive", str(ledger.folder), "--specs", str(n)]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(drivers)]
+    told = [json.loads(child.communicate()[0]) for child in children]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert sum(each["done"] for each in told) == n, "a run was computed twice, or not at all"
+    assert len(ledger.ids()) == n + 1
+    seconds = max(each["seconds"] for each in told)
+    print(
+        f"{drivers} drivers, {4 * drivers} workers, {n:,} trivial specs: {seconds:.1f} s, {n / seconds:.0f} per second, "
+        f"{(used.ru_utime + used.ru_stime) / n * 1e3:.1f} ms of processor each with start-up; shares "
+        f"{', '.join(str(each['done']) for each in told)}",
+        flush=True,
+    )
+    calls, heard = collections.Counter(), [False]
+    sys.addaudithook(lambda event, _: calls.update([event]) if heard[0] else None)
+    changes = ("open", "os.mkdir", "os.rmdir", "os.remove", "os.rename", "os.utime")
+    for name, work in (
+        ("a lock taken and released", lambda number: locks.take(ledger.lock_file(f"probe{number}")).release()),
+        (
+            "a trivial run published",
+            lambda number: ledger.publish(Run(Spec("select", {"k": number}), {}, {}, {}, {}), {}, {}),
+        ),
+    ):
+        began, cpu = time.perf_counter(), time.process_time()
+        heard[0] = True
+        for number in range(500):
+            work(number)
+        heard[0] = False
+        each, of_cpu = (time.perf_counter() - began) / 500, (time.process_time() - cpu) / 500
+        counted = ", ".join(f"{calls[event] / 500:.0f} {event.removeprefix('os.')}" for event in changes if calls[event])
+        print(f"{name}: {each * 1e3:.2f} ms ({of_cpu * 1e3:.2f} ms of processor), {1 / each:.0f} per second; {counted}")
+        calls.clear()
+    shutil.rmtree(ledger.folder)
 
 
 def timed(call):

@@ -1,6 +1,6 @@
 """The search for the two settings of `speedy` on CIFAR-10H, through the same runner as everything else.
 
-    python benchmarks/tune_speedy.py                      # the tables of docs/results/003/tuning.md, anew from the log
+    python benchmarks/tune_speedy.py                      # the tables of its page, anew from the log
     python benchmarks/tune_speedy.py LEDGER CANDIDATE…    # also: --deliveries soft,sls --seeds 100,101 --part 0/2
 
 A candidate is judged by the mean, over soft labels, SLS and majority vote, of the soft NLL to all votes at the last
@@ -8,8 +8,8 @@ epoch: not by one delivery, so that a comparison of deliveries favours none. See
 to 9. A finished run is in the ledger and is not run again; an interrupted one goes on. `--part 0/2` and `--part 1/2`
 share the work between two processes.
 
-The log, docs/results/003/tuning.jsonl, has a line a run. Lines `by` probe are of a first search by a script that knew
-options which were dropped: their settings name them.
+The log, tuning.jsonl in docs/results/003-regularised, has a line per run. Lines `by` probe are of a first search by a
+script that knew options which were dropped: their settings name them.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from dissensus.training.augmentation import CropFlip, Cutout, InTurn
 from dissensus.training.averaging import Ema
 from dissensus.training.optimisers import Sgd
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "003"
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "003-regularised"
 LOG, PAGE = RESULTS / "tuning.jsonl", RESULTS / "tuning.md"
 BEGIN, END = "<!-- from the log -->\n", "<!-- end -->"
 FIRST_SEED = 100

@@ -70,6 +70,7 @@ def _contexts(command: click.Command, parent: click.Context | None, name: str) -
 PUBLIC = (
     "dissensus",
     "dissensus.votes",
+    "dissensus.votes.exports",
     "dissensus.datasets",
     "dissensus.labels",
     "dissensus.metrics",

@@ -15,6 +15,7 @@ from scipy.special import entr
 from dissensus import datasets
 from dissensus.datasets import chaosnli
 from dissensus.errors import InputError
+from dissensus.votes import read_votes
 
 
 def line(uid: str, counts: tuple[int, int, int], **changes: Any) -> dict[str, Any]:
@@ -109,3 +110,11 @@ def test_chaosnli_is_as_published():
     normalised = entr(data.votes.soft).sum(1) / math.log(3)
     assert normalised.mean() == pytest.approx(0.59, abs=0.005)  # 002, table 1
     assert data.notes == ()
+
+
+@pytest.mark.skipif(not HERE, reason="DISSENSUS_DATA names no folder with chaosnli")
+def test_its_files_are_also_votes_for_every_command():
+    data = datasets.load("chaosnli")
+    parts = [read_votes(datasets.data_root() / chaosnli.FOLDER / name) for name, _ in chaosnli.PARTS.values()]
+    assert tuple(item for part in parts for item in part.items) == data.ids
+    assert np.array_equal(np.concatenate([part.counts for part in parts]), data.votes.counts)

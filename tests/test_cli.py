@@ -83,12 +83,17 @@ def test_the_example_can_be_inspected_fitted_predicted_and_scored(run, example, 
     assert "█" in out
 
     code, out, _ = run(
-        "fit", example / "votes.csv", "--features", example / "features.npy", "--out", tmp_path / "m", "--epochs", 5
+        "fit", example / "votes.csv", "--features", example / "features.npy", "--out", tmp_path / "m", "--head", "linear"
     )
     assert code == 0, out
     assert "held-out" in out
+    for row in ("this model", "logistic, votes", "logistic, majority", "class prior", "perfect model"):
+        assert row in out
     scores = json.loads((tmp_path / "m" / "scores.json").read_text())
     assert scores["items"] == {"train": 480, "held_out": 120}
+    card = (tmp_path / "m" / "README.md").read_text()
+    assert "600 items, 6,000 votes" in card
+    assert f"| this model | {scores['raw']['soft_nll']:.4f} |" in card
 
     code, out, _ = run("predict", tmp_path / "m", example / "features.npy", "--out", tmp_path / "p.csv")
     assert code == 0
@@ -160,11 +165,11 @@ def test_shares_can_stand_in_for_votes(run, example, tmp_path):
         tmp_path / "x.npy",
         "--out",
         tmp_path / "m",
-        "--epochs",
-        2,
+        "--head",
+        "linear",
     ]
     assert run(*fit)[0] == 0
-    code, _, err = run(*fit, "--delivery", "multipass")
+    code, _, err = run(*fit, "--delivery", "multipass", "--head", "mlp", "--epochs", 1)
     assert code == 2
     assert "`sampled`" in err
 
@@ -174,20 +179,55 @@ def test_shares_with_named_columns_make_a_model_with_named_classes(run, tmp_path
     (tmp_path / "shares.csv").write_text("\n".join(["item,no,yes", *rows]) + "\n")
     np.save(tmp_path / "x.npy", np.linspace(0, 1, 40)[:, None])
     fit = ["fit", tmp_path / "shares.csv", "--probs", "--features", tmp_path / "x.npy", "--out", tmp_path / "m"]
-    code, _, err = run(*fit, "--epochs", 2)
+    code, _, err = run(*fit, "--head", "linear")
     assert code == 0, err
     assert json.loads((tmp_path / "m" / "model.json").read_text())["classes"] == ["no", "yes"]
 
 
 @pytest.mark.parametrize("items", [2, 4, 6])
-def test_a_fit_with_a_single_held_out_item_says_that_it_has_no_temperature(run, tmp_path, items):
+def test_a_handful_of_items_can_be_fitted(run, tmp_path, items):
     np.save(tmp_path / "votes.npy", np.tile([[3, 1]], (items, 1)))
     np.save(tmp_path / "x.npy", np.arange(items, dtype=float)[:, None])
-    fit = ["fit", tmp_path / "votes.npy", "--features", tmp_path / "x.npy", "--out", tmp_path / "m", "--epochs", 2]
-    code, out, err = run(*fit)
+    code, _, err = run("fit", tmp_path / "votes.npy", "--features", tmp_path / "x.npy", "--out", tmp_path / "m")
     assert code == 0, err
-    assert "No temperature could be fitted" in out
     assert json.loads((tmp_path / "m" / "model.json").read_text())["temperature"] == 1
+
+
+@pytest.fixture
+def forty(tmp_path):
+    """Forty items whose feature says what people voted; the arguments of fit."""
+    share = np.linspace(0, 10, 40).round().astype(int)
+    np.savez(tmp_path / "x.npz", x=np.linspace(0, 1, 40)[:, None], ids=np.array([f"item{row}" for row in range(40)]))
+    rows = [f"item{row},{yes},{10 - yes}" for row, yes in enumerate(share)]
+    (tmp_path / "votes.csv").write_text("\n".join(["item,yes,no", *rows]) + "\n")
+    return ["fit", tmp_path / "votes.csv", "--features", tmp_path / "x.npz", "--out", tmp_path / "m", "--head", "linear"]
+
+
+def test_the_items_to_hold_out_can_be_named(run, forty, tmp_path):
+    for text in ("item3\nitem1\nitem14\n", "item,text\nitem3,a\nitem1,b\nitem14,c\n"):
+        (tmp_path / "ids.csv").write_text(text)
+        code, out, err = run(*forty, "--test-ids", tmp_path / "ids.csv", "--json")
+        assert code == 0, err
+        assert json.loads(out)["items"] == {"train": 37, "held_out": 3}
+    (tmp_path / "ids.csv").write_text("item3\nitem99\n")
+    code, _, err = run(*forty, "--test-ids", tmp_path / "ids.csv")
+    assert code == 2
+    assert "'item99' among them" in err
+
+
+def test_a_model_that_is_no_better_than_the_prior_is_said_loudly(run, forty, tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones((40, 1)), ids=np.array([f"item{row}" for row in range(40)]))
+    code, _, err = run(*forty)
+    assert code == 0
+    assert "WARNING: The model is no better than the class prior" in err
+    assert "Look at this first" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_a_learning_rate_that_diverges_ends_with_an_error_that_says_so(run, forty, tmp_path):
+    code, _, err = run(*forty[:-2], "--head", "mlp", "--lr", 1e3)
+    assert code == 2
+    assert "training diverged" in err
+    assert not (tmp_path / "m" / "model.json").exists()
 
 
 BAD = {
@@ -271,10 +311,30 @@ def test_seeds_are_a_number_or_a_list(text, seeds):
     assert parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "0", "a-b", "3-1", "1,1", "-3"])
+@pytest.mark.parametrize("text", ["", "0", "a-b", "3-1", "1,1", "-3", "1-2-3", "1-", "0-10000000000", "9" * 5000])
 def test_bad_seeds_are_refused(text):
     with pytest.raises(InputError, match="seeds"):
         parse_seeds(text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("run", "demo", "--device", "foo"),
+        ("run", "demo", "--device", "meta"),
+        ("run", "demo", "--device", "xpu:7", "--scale", "smoke"),
+        ("run", "demo", "--gpus", "nan"),
+        ("run", "demo", "--gpus", "-1"),
+        ("fit", "votes.csv", "--features", "x.npy", "--lr", "nan"),
+        ("fit", "votes.csv", "--features", "x.npy", "--lr", "inf"),
+    ],
+)
+def test_numbers_and_devices_that_are_none_are_refused_before_any_work(run, tmp_path, options):
+    code, _, err = run(*options, "--out", tmp_path / "o")
+    assert code == 2
+    assert "Traceback" not in err
+    assert options[-1] in err or options[3] in err
+    assert not (tmp_path / "o").exists()
 
 
 def test_a_smoke_run_writes_a_report_and_a_second_one_computes_nothing(run, tmp_path):

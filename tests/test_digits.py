@@ -94,11 +94,11 @@ def test_some_items_are_unanimous_and_some_are_disputed(data):
 def test_annotators_are_known_differ_and_never_vote_twice_on_an_item(data):
     votes = data.votes
     cells = votes.item * digits.ANNOTATORS + votes.annotator
-    assert len(np.unique(cells)) == len(votes)
+    assert len(np.unique(cells)) == votes.n_votes
     right = votes.label == data.gold.numpy()[votes.item]
     accuracy = np.bincount(votes.annotator, weights=right) / np.bincount(votes.annotator)
     assert len(accuracy) == digits.ANNOTATORS
-    by_chance = np.sqrt(right.mean() * (1 - right.mean()) * digits.ANNOTATORS / len(votes))
+    by_chance = np.sqrt(right.mean() * (1 - right.mean()) * digits.ANNOTATORS / votes.n_votes)
     assert accuracy.std() > 1.5 * by_chance
     assert accuracy.min() > 0.8
 
@@ -106,7 +106,7 @@ def test_annotators_are_known_differ_and_never_vote_twice_on_an_item(data):
 @pytest.mark.parametrize("few", [1, 3, 20])
 def test_fewer_votes_are_the_first_of_more(data, few):
     sparse = datasets.load("digits", votes=few)
-    first = np.arange(len(data.votes)).reshape(1797, 50)[:, :few].ravel()
+    first = np.arange(data.votes.n_votes).reshape(1797, 50)[:, :few].ravel()
     np.testing.assert_array_equal(sparse.votes.label, data.votes.label[first])
     np.testing.assert_array_equal(sparse.votes.annotator, data.votes.annotator[first])
     assert torch.equal(sparse.truth, data.truth)

@@ -57,7 +57,7 @@ def test_links_between_pages_lead_somewhere():
             assert link.startswith("https://") or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/extending.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/extending.md", "docs/own-loop.md"])
 def test_python_in_the_docs_runs_as_written(page, tmp_path):
     code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
     cli(["example", str(tmp_path / "try")], standalone_mode=False)

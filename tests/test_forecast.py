@@ -43,6 +43,21 @@ def test_a_forecast_knows_the_time_once_a_run_of_the_same_model_is_finished(tmp_
     assert forecast(specs, ledger).sentence(1) == "All 5 runs are done."
 
 
+def test_measures_take_the_time_that_finished_ones_of_their_name_took(tmp_path):
+    ledger = Ledger(tmp_path)
+    specs = [QUICK.spec(DATA, seed) for seed in range(3)]
+    pairs = [measure_spec(Ensemble(), (specs[0].id, other.id)) for other in specs[1:]]
+    for spec in specs:
+        execute(spec, ledger, Execution(threads=1))
+    before = forecast([*specs, *pairs], ledger)
+    assert (before.seconds, before.measures, before.untimed) == (0.0, 2, ("ensemble",))
+    assert "the time of ensemble is not known" in before.sentence(1)
+    run = execute(pairs[0], ledger, Execution(threads=1))
+    after = forecast([*specs, *pairs], ledger)
+    assert after.seconds == pytest.approx(run.provenance["seconds"])
+    assert after.untimed == ()
+
+
 def test_a_forecast_of_many_runs_loads_their_data_once(tmp_path, monkeypatch):
     forecast_module._sizes.cache_clear()
     loads, load = [], datasets.load

@@ -74,8 +74,10 @@ def test_inspecting_a_file_imports_no_torch(tmp_path):
 import sys
 from dissensus.cli import main
 sys.argv = ["dissensus", "inspect", {str(votes)!r}]
-main()
-print("torch" in sys.modules)
+try:
+    main()
+finally:
+    print("torch" in sys.modules)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "no unique majority    1 items (50.0%)" in ended.stdout

@@ -1,7 +1,11 @@
 """What is written is read back as it was, and a file that is not what was written is never used."""
 
+import errno
 import json
+import os
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +13,10 @@ import torch
 
 from dissensus.errors import InputError
 from dissensus.store import records
+from dissensus.store.atomic_files import DiskFullError, StorageError
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records
-from dissensus.store.run_source import Summary
+from dissensus.store.run_source import Summary, check_predictions
 from dissensus.store.spec import Run, Spec, UnknownFormatError
 
 WEIGHTS = torch.arange(6.0).reshape(2, 3).T
@@ -75,7 +80,7 @@ def test_a_published_run_is_read_back_as_it_was(ledger):
 def test_the_first_of_two_results_stays_and_nothing_else_is_left(ledger):
     ledger.publish(replace(finished(), facts={"items": 4}), {}, {})
     assert ledger.read(finished().id).facts == finished().facts
-    assert sorted(path.name for path in ledger.folder.iterdir()) == [".work", finished().id]
+    assert sorted(path.name for path in ledger.folder.iterdir()) == [".ledger", ".work", finished().id]
     assert list((ledger.folder / ".work").iterdir()) == []
 
 
@@ -141,7 +146,96 @@ def test_verifying_finds_files_that_were_edited_cut_short_or_lost(ledger, name, 
 
 def test_verifying_finds_a_run_under_a_wrong_name(ledger):
     (ledger.folder / finished().id).rename(ledger.folder / ("0" * 16))
-    assert ledger.verify("0" * 16) == [f"the spec inside is that of {finished().id}"]
+    inside = f"run.json belongs to another run: the spec inside is that of {finished().id}"
+    assert ledger.verify("0" * 16) == [inside]
+    with pytest.raises(InputError, match=f"that of {finished().id}"):
+        ledger.read("0" * 16)
+
+
+def test_a_run_that_lost_its_record_is_seen_and_computed_again(ledger):
+    run_id = finished().id
+    (ledger.folder / run_id / "run.json").unlink()
+    assert run_id not in ledger
+    assert ledger.without_record() == [run_id]
+    assert ledger.verify(run_id) == ["run.json is missing"]
+    ledger.publish(finished(), ARRAYS, {"last": {"w": WEIGHTS}})
+    assert ledger.without_record() == ledger.verify(run_id) == []
+    assert ledger.read(run_id) == finished()
+    assert not list((ledger.folder / ".work").iterdir())
+
+
+def test_a_folder_is_a_ledger_by_its_marker_its_runs_or_the_work_on_them(ledger, tmp_path):
+    assert ledger.exists
+    (ledger.folder / ".ledger").unlink()  # as earlier versions left it
+    assert ledger.exists
+    (ledger.folder / ".work").rmdir()
+    assert ledger.exists
+    (tmp_path / "other" / "notes").mkdir(parents=True)
+    (tmp_path / "other" / "run.json").write_text("{}")
+    assert not Ledger(tmp_path / "other").exists
+    assert not Ledger(tmp_path / "nowhere").exists
+    Ledger(tmp_path / "new").create()
+    assert Ledger(tmp_path / "new").exists
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_what_is_published_can_be_read_by_whom_the_umask_says(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        ledger = Ledger(tmp_path / "runs")
+        ledger.publish(finished(), ARRAYS, {"last": {"w": WEIGHTS}})
+    finally:
+        os.umask(before)
+    folder = ledger.folder / finished().id
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~mask
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o666 & ~mask}
+
+
+@pytest.mark.parametrize("name", ["run.json", "predictions.npz", "last.safetensors", "checksums"])
+def test_a_disk_that_fills_while_any_file_is_written_is_called_full(tmp_path, monkeypatch, name):
+    def full(file, *arguments, once=Path.write_bytes):
+        if file.name == name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return once(file, *arguments)
+
+    def full_text(file, content, **options):
+        return full(file, content.encode())
+
+    def full_arrays(file, *arguments, once=np.savez_compressed, **parts):
+        if file.name == name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        once(file, *arguments, **parts)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "write_text", full_text)
+    monkeypatch.setattr(np, "savez_compressed", full_arrays)
+    ledger = Ledger(tmp_path / "runs")
+    with pytest.raises(DiskFullError, match="no room left"):
+        ledger.publish(finished(), ARRAYS, {"last": {"w": WEIGHTS}})
+    assert ledger.ids() == ledger.without_record() == list((ledger.folder / ".work").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
+def test_a_folder_that_cannot_be_written_says_so(tmp_path, monkeypatch, number):
+    def refused(*arguments, **options):
+        raise OSError(number, os.strerror(number))
+
+    ledger = Ledger(tmp_path / "runs")
+    ledger.publish(finished(), {}, {})
+    monkeypatch.setattr(Path, "mkdir", refused)
+    monkeypatch.setattr(shutil, "rmtree", refused)
+    for write in (ledger.create, lambda: ledger.publish(finished(1), {}, {}), lambda: ledger.remove(finished().id)):
+        with pytest.raises(StorageError, match="nothing can be written there"):
+            write()
+
+
+def test_drafts_of_a_process_that_was_killed_are_no_runs_and_go_with_their_run(ledger):
+    draft = ledger.folder / ".work" / f"{finished().id}-0123abcd"
+    draft.mkdir()
+    (draft / "predictions.npz").write_bytes(b"half")
+    assert ledger.begun() == set()
+    ledger.remove(finished().id)
+    assert not draft.exists()
 
 
 def test_summaries_are_those_of_the_runs_also_when_some_come_and_go(ledger):
@@ -224,3 +318,33 @@ def test_records_of_a_newer_format_are_refused_with_the_name_of_their_file(ledge
         UnknownFormatError, match=r"records\.gz: the record has format 2, and this version reads format 1"
     ):
         Records(tmp_path / "records.gz")
+
+
+GOOD = {
+    "rows": np.arange(3),
+    "labels": np.array([0, 1, 1]),
+    "ids": np.array(["a", "b", "c"]),
+    "logits": np.zeros((3, 2), np.float32),
+    "people": np.full((3, 2), 0.5),
+}
+ODD_ARRAYS = {
+    "no logits": {"logits": None},
+    "one row less": {"people": np.full((2, 2), 0.5)},
+    "other classes": {"labels": np.array([0, 1, 2])},
+    "labels in words": {"labels": np.array(["a", "b", "c"])},
+    "a cube": {"logits": np.zeros((3, 2, 1), np.float32)},
+    "counts of others": {"counts": np.ones((3, 3), np.int64)},
+    "nothing": {name: array[:0] for name, array in GOOD.items()},
+}
+
+
+def test_predictions_that_fit_together_are_taken():
+    check_predictions(GOOD, "0")
+    check_predictions({**GOOD, "counts": np.ones((3, 2), np.int64), "truth": np.full((3, 2), 0.5)}, "0")
+
+
+@pytest.mark.parametrize("change", ODD_ARRAYS.values(), ids=ODD_ARRAYS)
+def test_arrays_of_something_else_are_no_predictions(change):
+    arrays = {name: array for name, array in {**GOOD, **change}.items() if array is not None}
+    with pytest.raises(InputError, match="these are no predictions of a run"):
+        check_predictions(arrays, "0")

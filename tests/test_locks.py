@@ -4,6 +4,8 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import lives
 from dissensus.store import locks
 
@@ -35,6 +37,42 @@ def test_the_lock_of_another_machine_is_free_only_when_nobody_touched_it_for_lon
     assert locks.take(file) is None
     os.utime(file, (0, file.stat().st_mtime - locks.PATIENCE - 1))
     locks.take(file).release()
+
+
+def test_a_lock_dated_in_the_future_is_taken_over_by_a_stated_rule_and_said(tmp_path):
+    file = tmp_path / "lock"
+    file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "lock": "x"}))
+    soon, later = file.stat().st_mtime + locks.PATIENCE / 2, file.stat().st_mtime + 7200
+    os.utime(file, (soon, soon))
+    assert locks.take(file) is None  # a clock that is a little ahead
+    os.utime(file, (later, later))
+    assert not locks.is_held(file)
+    lock = locks.take(file)
+    assert "s in the future" in lock.note
+    lock.release()
+    plain = locks.take(file)
+    assert plain.note == ""
+    plain.release()
+
+
+ODD_LOCKS = (b"\xff\xfe\x00\x80", b"", b"[]", b"null", b'{"host": 1, "pid": "x"}', b"[" * 9000, b'{"pid": 1e999}')
+
+
+@pytest.mark.parametrize("content", ODD_LOCKS)
+def test_of_a_lock_that_no_owner_wrote_the_age_decides(tmp_path, content):
+    file = tmp_path / "lock"
+    file.write_bytes(content)
+    assert locks.take(file) is None
+    assert locks.is_held(file)
+    os.utime(file, (0, 0))
+    locks.take(file).release()
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**31, 2**70])
+def test_a_lock_of_a_process_that_cannot_be_is_not_believed(tmp_path, pid):
+    file = tmp_path / "lock"
+    file.write_text(json.dumps({"host": locks.socket.gethostname(), "pid": pid, "lock": "x"}))
+    (locks.take(file, patience=-1.0) or locks.take(file, patience=-1.0)).release()
 
 
 def test_a_beating_heart_keeps_all_locks_of_a_process_fresh(tmp_path, monkeypatch):

@@ -15,26 +15,34 @@ from dissensus import datasets
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures import (
     MEASURES,
+    Attack,
     Barrier,
+    BaselineScores,
     Cka,
     Convergence,
     Ensemble,
     Evaluation,
     Examples,
+    Gathered,
     GradCam,
     GradientVariance,
     Hessian,
+    LearningPoint,
     Lowest,
     MeanScore,
     Measure,
     MeasureResult,
+    ModelSize,
     OutOfDistribution,
+    OwnUncertainty,
     Paired,
     Reliability,
+    ScoreDifference,
     Slices,
     SparseTarget,
     Untied,
     VoteStatistics,
+    WinnerScores,
     compute,
     measure_of,
     measure_spec,
@@ -45,9 +53,11 @@ from dissensus.engine.measures.finished_run import FinishedRun
 from dissensus.engine.one_run import execute
 from dissensus.errors import InputError
 from dissensus.metrics import soft_nll
+from dissensus.models import Smallcnn
 from dissensus.store.encoding import decode, encode, name_of, table
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec, canonical
+from dissensus.training.splits import Folds
 from finished import HARD, SOFT, finished, measured, ref_to
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
@@ -57,6 +67,9 @@ ASKED: dict[str, tuple[Measure, str]] = {
     "evaluation": (Evaluation(flip=True), "soft"),
     "ensemble": (Ensemble(), "soft hard"),
     "lowest": (Lowest("train_loss"), "soft hard"),
+    "winner_scores": (WinnerScores("train_loss"), "soft hard"),
+    "baseline_scores": (BaselineScores(DIGITS, "class_prior", Folds(5, 1)), ""),
+    "learning_point": (LearningPoint(DIGITS, Folds(5, 1), items=40, votes=2), ""),
     "convergence": (Convergence(), "soft"),
     "reliability": (Reliability(), "soft other"),
     "slices": (Slices(), "soft"),
@@ -72,8 +85,16 @@ ASKED: dict[str, tuple[Measure, str]] = {
     "vote_statistics": (VoteStatistics(DIGITS), ""),
     "cka": (Cka(), "soft other"),
     "grad_cam": (GradCam(), "soft other"),
+    "attack": (Attack(epsilon=0.05, items=30), "soft"),
+    "uncertainty": (OwnUncertainty(DIGITS, items=30), "soft"),
+    "gathered": (Gathered(), "soft slices"),
+    "score_difference": (ScoreDifference(), "slices slices"),
+    "model_size": (ModelSize(Smallcnn(4, 8), (1, 8, 8)), ""),
 }
-CHEAP = {"convergence", "reliability", "slices", "paired", "mean_score", "untied", "examples", "lowest"}
+CHEAP = {
+    *("convergence", "reliability", "slices", "paired", "mean_score", "untied", "examples", "lowest"),
+    *("gathered", "score_difference", "winner_scores"),
+}
 every_measure = pytest.mark.parametrize("name", MEASURES)
 
 
@@ -101,7 +122,7 @@ def test_what_a_record_keeps_is_small_plain_and_finite(name, ledger):
     result = compute(asked(name, ledger), ledger)
     assert len(canonical(result.scores)) + len(canonical(result.facts)) < 20_000  # neither NaN nor infinity: this raises
     assert result.scores or name in ("lowest", "examples")  # which name a winner, and show items
-    assert None not in numbers(result.scores)
+    assert None not in numbers(result.scores) or name == "baseline_scores"  # the entropy of the prior does not vary
 
 
 @every_measure
@@ -175,7 +196,9 @@ def test_a_measure_of_too_many_or_too_few_runs_is_refused_when_it_is_planned():
 
 
 def test_an_unknown_measure_is_refused(ledger):
-    with pytest.raises(InputError, match=r"measure spec: 'horoscope' is not one of barrier, cka"):
+    with pytest.raises(
+        InputError, match=r"measure spec: 'horoscope' is not one of attack, barrier, baseline_scores, cka"
+    ):
         compute(Spec("measure", {"name": "horoscope"}, {"of": ("f" * 16,)}), ledger)
 
 

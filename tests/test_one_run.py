@@ -19,6 +19,7 @@ from dissensus.training.optimisers import AdamW
 from dissensus.training.recipe import Best, Chosen, Recipe, Resampled
 from dissensus.training.schedules import EarlyStopping
 from dissensus.training.splits import Holdout
+from dissensus.votes import Votes
 from finished import write_cifar10h
 
 SMALL = Recipe(model=Linear(), optimiser=AdamW(lr=0.01), epochs=2, batch=64)
@@ -214,7 +215,8 @@ def test_a_chosen_run_is_trained_as_the_winner_was_and_says_so(tmp_path):
 
 def test_a_class_that_nobody_chose_among_the_training_items_is_refused(tmp_path, monkeypatch):
     classes = (*DATA.classes, "ten")
-    more = replace(DATA, classes=classes, votes=replace(DATA.votes, classes=classes), truth=None)
+    votes = Votes.from_counts(np.pad(DATA.votes.counts, ((0, 0), (0, 1))), classes=classes, items=DATA.votes.items)
+    more = replace(DATA, classes=classes, votes=votes, truth=None)
     monkeypatch.setattr("dissensus.engine.setup.datasets.load", lambda name: more)
     monkeypatch.setenv("DISSENSUS_DATA", str(tmp_path))  # what was loaded before does not count
     with pytest.raises(InputError, match="nobody chose 'ten'"):

@@ -70,6 +70,10 @@ def embeddings(dimension: int = 3, leave_out: int = 0, ragged: bool = False) -> 
     return answer
 
 
+def redirect(code: int, to: Callable[[], str]) -> Answer:
+    return lambda request, _: send(request, code, {}, Location=f"{to()}/v1/embeddings")
+
+
 def refuse(code: int, error: Any = None, **headers: str) -> Answer:
     return lambda request, _: send(request, code, {"error": error or {"message": "no"}}, **headers)
 
@@ -193,3 +197,44 @@ def test_a_password_in_the_address_is_not_written_down(monkeypatch):
     provenance = openai.OpenAI(Name("openai", "toy")).provenance
     assert "secret" not in json.dumps(provenance)
     assert provenance["version"] == "example.org/v1"
+
+
+@pytest.mark.parametrize("code", openai.REDIRECTS)
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_key_follows_no_redirect(code, host, monkeypatch):
+    with Service(embeddings()) as thief:
+        other = f"http://{host}:{thief.http.server_port}"
+        with Service(redirect(code, lambda: other)) as service:
+            monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{service.http.server_port}/v1")
+            monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+            with pytest.raises(InputError, match=f"sends us on to http://{host}/v1/embeddings") as refused:
+                openai.OpenAI(Name("openai", "m"), sleep=lambda _: None)(["a"])
+        assert [request["key"] for request in service.asked] == ["Bearer sk-secret"]
+    assert thief.asked == []
+    assert "sk-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["sk-secret\n", "sk secret", "sk-\x00secret", "sk-sécret"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key, monkeypatch):
+    monkeypatch.setattr("os.environ", {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "http://127.0.0.1:1"})
+    with pytest.raises(InputError, match="characters that no key has") as refused:
+        openai.OpenAI(Name("openai", "m"), sleep=lambda _: None)(["a"])
+    assert "secret" not in str(refused.value)
+    assert "sécret" not in str(refused.value)
+
+
+def test_a_password_in_the_address_is_not_shown(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:hunter2@127.0.0.1:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    with pytest.raises(InputError) as refused:
+        openai.OpenAI(Name("openai", "m"), sleep=lambda _: None)(["a"])
+    assert "hunter2" not in str(refused.value)
+
+
+def test_empty_embeddings_are_neither_cached_nor_saved(tmp_path, monkeypatch):
+    with Service(embeddings(dimension=0)) as service:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{service.http.server_port}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+        with pytest.raises(InputError, match="empty"):
+            encoders.encode(IDS, TEXTS, "openai:m", cache=tmp_path)
+    assert not list(tmp_path.rglob("*.npz"))

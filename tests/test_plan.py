@@ -57,7 +57,7 @@ def test_measures_come_after_what_they_need_and_bring_it_along():
     both = Measurement(Ensemble(), tuple(runs.values()))
     cells = {"one": {"": measured(Evaluation(), runs)}}
     planned = make_plan(
-        experiment(table(cells), claims=(Claim("c", "above", {"both": {"": both}}, (V,)),)), digest_of, "c"
+        experiment(table(cells), claims=(Claim("c", "above", {"both": {"": both}}, (V,), 0.0),)), digest_of, "c"
     )
     assert [spec.kind for spec in planned.specs] == ["train", "train", "measure", "measure", "relate"]
     ids = tuple(spec.id for spec in planned.specs)

@@ -79,7 +79,7 @@ HERE = "DISSENSUS_DATA" in os.environ and popquorn.sizes(datasets.data_root())["
 def test_popquorn_is_as_published():
     data = datasets.load("popquorn")
     counts = data.votes.counts
-    assert (len(data), len(data.votes), len(data.votes.annotators)) == (3_718, 25_042, 506)
+    assert (len(data), data.votes.n_votes, len(data.votes.annotators)) == (3_718, 25_042, 506)
     tied = (counts == counts.max(1, keepdims=True)).sum(1) > 1
     assert tied.mean() == pytest.approx(0.189, abs=0.0005)
     normalised = entr(data.votes.soft).sum(1) / math.log(5)

@@ -8,15 +8,20 @@ from crowds import crowd
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES
 from dissensus.labels.mixing import MIXINGS
-from dissensus.labels.targets import TARGETS, Teacher
+from dissensus.labels.targets import TARGETS, Glad, Mace, Teacher
 
-WITHOUT_VOTES_OF_THEIR_OWN = {"majority", "gold", "smoothed", "class_mean", "dirichlet", "dawid_skene", "teacher"}
+WITHOUT_VOTES_OF_THEIR_OWN = {
+    "majority", "gold", "smoothed", "class_mean", "dirichlet", "dawid_skene", "glad", "mace", "teacher",
+}  # fmt: skip
 REFUSED = {(target, "multipass") for target in WITHOUT_VOTES_OF_THEIR_OWN}
+WITH_OPTIONS = {"teacher": Teacher(("one", "two")), "glad": Glad(iterations=2), "mace": Mace(restarts=1, iterations=2)}
 
 
 def made(name, data, rows):
+    if name in ("glad", "mace"):
+        pytest.importorskip("crowdkit", reason="crowd-kit is not installed (the extra `aggregators`)")
     logits = torch.log(data.people[rows] + 0.1)
-    rule = Teacher(("one", "two")) if name == "teacher" else TARGETS[name]()
+    rule = WITH_OPTIONS[name] if name in WITH_OPTIONS else TARGETS[name]()
     return rule.target(data, rows, seed=0, teachers=dict.fromkeys(rule.needed_runs, logits))
 
 

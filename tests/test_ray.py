@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -245,6 +246,50 @@ def test_more_than_any_node_has_is_refused_at_once(cluster, tmp_path, shares, me
     with pytest.raises(InputError, match=message):
         RayExecutor(cluster, **shares).run([SLOW], Ledger(tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_head_that_is_killed_is_said_within_seconds_and_finished_runs_are_kept(tmp_path):
+    """In a process of its own: Ray would end this one."""
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as place, ExitStack() as at_the_end:
+        head = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={place}/head")
+        address = at_the_end.enter_context(node(place, *head, ready="--address='(.+?)'"))[1]
+        options = ("--scale", "smoke", "--out", str(tmp_path / "o"), "--engine", "ray", "--address", address)
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "dissensus", "run", "demo", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **SETTINGS},
+        )
+        ledger = Ledger(tmp_path / "o" / "runs")
+        while not ledger.ids() and driver.poll() is None:
+            threading.Event().wait(0.05)
+        try:
+            for process in _processes_of_head(place):
+                os.kill(process, signal.SIGKILL)
+            killed = time.monotonic()
+            output = driver.communicate(timeout=60)[0]
+        finally:
+            driver.kill()
+            driver.wait()
+        assert time.monotonic() - killed < 30
+    assert "the head of the Ray cluster no longer answers" in output
+    assert "Traceback" not in output
+    assert driver.returncode == 2
+    assert ledger.ids()
+    assert not [problem for run_id in ledger.ids() for problem in ledger.verify(run_id)]
+
+
+def _processes_of_head(place):
+    """All processes of the session of `ray start` with this folder; it itself comes first."""
+    sessions = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            sessions[int(process.name)] = os.getsid(int(process.name)), (process / "cmdline").read_bytes()
+    (head,) = (
+        pid for pid, (session, command) in sessions.items() if pid == session and f"{place}/head".encode() in command
+    )
+    return sorted((pid for pid, (session, _) in sessions.items() if session == head), key=lambda pid: pid != head)
 
 
 def test_a_cluster_that_does_not_answer_is_named(tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def test_given_classes_keep_their_order_also_where_nobody_chose_one(tmp_path: Pa
 )
 def test_byte_order_marks_line_ends_and_blank_lines_do_not_matter(text: str, tmp_path: Path) -> None:
     votes = read_votes(written(tmp_path, text))
-    assert (votes.items, votes.classes, len(votes)) == (("a", "b"), ("cat", "dog"), 2)
+    assert (votes.items, votes.classes, votes.n_votes) == (("a", "b"), ("cat", "dog"), 2)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,17 @@ def test_a_flag_names_the_ids_of_a_matrix(tmp_path: Path) -> None:
 
 
 def test_sums_may_be_off_by_what_printing_does_and_no_more(tmp_path: Path) -> None:
-    read_probabilities(written(tmp_path, "id,cat,dog\na,0.33333,0.66666\n"))
-    with pytest.raises(InputError, match=r"sum to 0\.999, not 1"):
-        read_probabilities(written(tmp_path, "id,cat,dog\na,0.333,0.666\n"))
+    assert read_probabilities(written(tmp_path, "id,cat,dog\na,0.33333,0.66666\n")).notes == ()
+    with pytest.raises(InputError, match=r"sum to 0\.9988, not 1"):
+        read_probabilities(written(tmp_path, "id,cat,dog\na,0.3328,0.666\n"))  # four decimals do not do that
+    with pytest.raises(InputError, match=r"sum to 0\.98, not 1"):
+        read_probabilities(written(tmp_path, "id,cat,dog\na,0.32,0.66\n"))
+
+
+def test_rounded_probabilities_are_divided_by_their_sum_and_it_is_said(tmp_path: Path) -> None:
+    matrix = read_probabilities(written(tmp_path, "id,cat,dog,cow\na,0.33,0.33,0.33\nb,0.5,0.25,0.25\n"))
+    np.testing.assert_allclose(matrix.values, [[1 / 3] * 3, [0.5, 0.25, 0.25]])
+    assert "1 rows of rounded probabilities were divided by their sums (off by up to 0.01)" in matrix.notes[0]
 
 
 def test_columns_that_are_other_classes_are_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dissensus.errors import InputError
-from dissensus.votes import read_votes, tables, write_votes
+from dissensus.votes import delimited, read_votes, write_votes
 from dissensus.votes.votes import Votes
 
 TABLES = [".csv", ".tsv", ".jsonl", ".parquet"]
@@ -148,7 +148,7 @@ def test_a_large_table_is_read_like_a_naive_reader_reads_it(extension: str, tmp_
 
 
 def test_quoted_line_ends_survive_where_the_file_is_read_in_blocks(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(tables, "BLOCK", 200)
+    monkeypatch.setattr(delimited, "BLOCK", 200)
     items = tuple(f"first line {n}\nsecond, third\n" for n in range(100))
     write_votes(Votes(np.arange(100), np.zeros(100, int), items, ("cat",)), tmp_path / "votes.csv")
     assert read_votes(tmp_path / "votes.csv").items == items

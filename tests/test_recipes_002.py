@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dissensus import datasets, report
+from dissensus.cli.embed_command import digest_with_features
 from dissensus.datasets import feature_files as features
 from dissensus.engine import assignments
 from dissensus.engine.local import LocalExecutor
@@ -22,7 +23,7 @@ from dissensus.errors import InputError
 from dissensus.experiments.description import BarChart, CurvePlot, ValueTable
 from dissensus.experiments.plan import make_plan, size
 from dissensus.recipes import RECIPES, find
-from dissensus.recipes.paper002.grid import METHODS, SETS, SIZES, tuned
+from dissensus.recipes.paper002.grid import METHODS, OFFLINE_ENCODERS, PAPER_ENCODERS, SETS, SIZES, tuned
 from dissensus.store.ledger import Ledger
 from finished import write_cifar10h
 from test_chaosnli import line
@@ -31,6 +32,7 @@ from test_popquorn import official
 from test_popquorn import write as write_popquorn
 
 NAMES = [name for name in RECIPES if name.startswith("002/")]
+ENCODER_OF = {name: OFFLINE_ENCODERS[kind] for name, (_, kind) in SETS.items()}
 ALONE = Execution(threads=1)
 ITEMS = 90
 
@@ -54,8 +56,8 @@ def write_features(root, monkeypatch):
     """Features that tell something of the votes."""
     monkeypatch.setenv("DISSENSUS_DATA", str(root))
     drawn = np.random.default_rng(6)
-    for name, encoder in SETS.values():
-        data = datasets.load(name)
+    for label, (name, _) in SETS.items():
+        encoder, data = ENCODER_OF[label], datasets.load(name)
         hints = data.people.numpy() @ drawn.normal(size=(len(data.classes), 12))
         x = (hints + drawn.normal(size=hints.shape)).astype(np.float32)
         features.store(features.Features(data.ids, x, {"encoder": encoder}), name, encoder, root)
@@ -113,19 +115,19 @@ def test_every_number_that_002_prints_stands_beside_ours_but_for_an_upper_bound_
 
 
 def test_paper_scale_is_the_grid_of_108_on_seed_0_and_its_winner_on_seeds_1_to_10():
-    grid = tuned("ChaosNLI", "Soft", SIZES["paper"]).grid
+    grid = tuned("ChaosNLI", "Soft", SIZES["paper"], ENCODER_OF["ChaosNLI"]).grid
     assert len(set(grid)) == 108
     assert all(one.keep == "curve" for one in grid)
     assert [one.epochs for one in grid] == sorted(one.epochs for one in grid), "ties go to the first: the fewest epochs"
-    assert size(find("002/deliveries", "paper")) == len(SETS) * len(METHODS) * (108 + 1 + 10)
-    seeds = [tuple(find("002/table3", "paper", chosen).exhibits[0].cells["Soft"][""]) for chosen in (None, (3, 4))]
+    assert size(find("002/deliveries", "offline")) == len(SETS) * len(METHODS) * (108 + 1 + 10)
+    seeds = [tuple(find("002/table3", "offline", chosen).exhibits[0].cells["Soft"][""]) for chosen in (None, (3, 4))]
     assert seeds == [tuple(map(str, range(1, 11))), ("3", "4")]
 
 
 def test_rows_differ_in_how_the_votes_are_used_and_in_nothing_else():
-    soft = tuned("POPQUORN", "Soft", SIZES["paper"]).recipe
+    soft = tuned("POPQUORN", "Soft", SIZES["paper"], ENCODER_OF["POPQUORN"]).recipe
     for method in METHODS:
-        other = tuned("POPQUORN", method, SIZES["paper"]).recipe
+        other = tuned("POPQUORN", method, SIZES["paper"], ENCODER_OF["POPQUORN"]).recipe
         assert replace(other, target=soft.target, delivery=soft.delivery) == soft
 
 
@@ -191,10 +193,10 @@ def assert_alike(one, other, within=1e-5):
 def test_a_stacked_run_is_what_its_spec_gives_alone(dataset, world, monkeypatch, tmp_path):
     root, _, _ = world
     monkeypatch.setenv("DISSENSUS_DATA", str(root))
-    name, encoder = SETS[dataset]
+    name, encoder = SETS[dataset][0], ENCODER_OF[dataset]
     data = datasets.load(name, features=encoder)
     recipes = [
-        replace(tuned(dataset, method, SIZES["smoke"]).grid[place], keep="all", monitored=True)
+        replace(tuned(dataset, method, SIZES["smoke"], ENCODER_OF[dataset]).grid[place], keep="all", monitored=True)
         for method in METHODS
         for place in (0, -1)
     ]
@@ -248,6 +250,51 @@ def test_features_that_do_not_fit_are_refused_before_anything_is_trained(change,
     with pytest.raises(InputError, match=what) as refused:
         make_plan(find("002/table3", "smoke"), datasets.digest_of, "")
     assert "popquorn-minilm.npz" in refused.value.where
+
+
+def test_the_papers_encoders_are_one_scale_and_others_one_argument_away():
+    def encoders(experiment):
+        runs = [run.recipe.recipe for run in experiment.exhibits[0].runs()]
+        return {dict(recipe.options)["features"] for recipe in runs}
+
+    assert encoders(find("002/table3", "paper")) == {PAPER_ENCODERS["text"]}
+    assert encoders(find("002/table3", "offline")) == {OFFLINE_ENCODERS["text"]}
+    assert encoders(find("002/table3", "offline", None, {"text": "st:mpnet"})) == {"st:mpnet"}
+    notes = {scale: " ".join(find("002/table3", scale).notes) for scale in ("paper", "offline")}
+    assert "instead of openai" in notes["offline"]
+    assert "Differs from the paper" not in notes["paper"]
+
+
+@pytest.mark.parametrize(
+    ("name", "encoders", "what"),
+    [("002/table3", {"sound": "x"}, "sound is not encoded here"), ("003/table2", {"text": "x"}, "it encodes nothing")],
+)
+def test_an_encoder_of_something_else_is_refused(name, encoders, what):
+    with pytest.raises(InputError, match=what):
+        find(name, "smoke", None, encoders)
+
+
+def test_features_that_are_not_there_are_made_by_the_run_and_damaged_ones_are_refused(tmp_path, monkeypatch):
+    write_files(tmp_path)
+    write_features(tmp_path, monkeypatch)
+    path = tmp_path / "features" / features.file_name("popquorn", "minilm")
+    kept = features.read(path)
+    path.unlink()
+    asked = []
+
+    def encode(ids, contents, encoder, **options):
+        asked.append((len(ids), encoder))
+        return kept
+
+    monkeypatch.setattr("dissensus.models.encoders.encode", encode)
+    options = (("features", "minilm"),)
+    first = digest_with_features("popquorn", options)
+    assert asked == [(ITEMS, "minilm")]
+    assert digest_with_features("popquorn", options) == first == datasets.digest_of("popquorn", options)
+    assert len(asked) == 1
+    spoil(tmp_path, lambda arrays: arrays["x"].__setitem__((3, 1), np.nan))
+    with pytest.raises(InputError, match="not all finite"):
+        digest_with_features("popquorn", options)
 
 
 def failures(root, monkeypatch, ledger):

@@ -150,11 +150,13 @@ def test_names_from_outside_are_shown_and_never_run(tmp_path):
 
 def test_the_csv_reads_back_to_exactly_the_scores_of_the_runs(study):
     experiment, ledger, paths = study
-    lines = list(csv.DictReader(io.StringIO(paths.csv.read_text(encoding="utf-8"))))
+    seeds = paths.csv.with_name("seeds.csv").read_text(encoding="utf-8")
+    starts = ("table", "row", "calibration")
     found = {
-        (one["table"], one["row"], one["calibration"], one["metric"], one["seed"]): one["value"]
-        for one in lines
-        if one["statistic"] == "value" and one["metric"] != "temperature"
+        (*(line[start] for start in starts), metric, line["seed"]): value
+        for line in csv.DictReader(io.StringIO(seeds))
+        for metric, value in line.items()
+        if metric not in (*starts, "checkpoint", "seed", "temperature")
     }
     expected = {}
     for table in experiment.score_tables:
@@ -167,7 +169,7 @@ def test_the_csv_reads_back_to_exactly_the_scores_of_the_runs(study):
     assert found.keys() == expected.keys()
     for key, value in expected.items():
         assert (None if found[key] == "" else float(found[key])) == value
-    text = paths.csv.read_text(encoding="utf-8")
+    text = paths.csv.read_text(encoding="utf-8") + seeds
     assert str(ledger.folder.parent) not in text
     assert "seconds" not in text
 
@@ -366,3 +368,28 @@ def test_a_temperature_at_its_cold_bound_is_explained_and_others_are_not(tmp_pat
         told[title] = report.write(experiment, fake.ledger, tmp_path / title).markdown.read_text(encoding="utf-8")
     assert "as cold as it may be" in told["always right"]
     assert "as cold as it may be" not in told["often wrong"]
+
+
+def test_figures_of_a_large_table_show_the_baseline_and_the_best_and_say_so(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), items=12, keep=False)
+    methods = {"Worst": {"sharpness": 9.0, "blur": 9.0}}
+    methods |= {f"Method {number}": {"sharpness": 1.0, "blur": 0.2 + number / 10} for number in range(25)}
+    experiment = experiment_of(fake.table("Many", methods, range(2)))
+    paths = report.write(experiment, fake.ledger, tmp_path / "out")
+    page = page_of(paths)
+    assert "show 24 of 26 rows: Worst and those with the best soft NLL" in page.text
+    assert len(page.tables["many-last-raw"]) == 1 + 26 + 2  # the head, all rows, and what is possible
+    curves = page.text[page.text.index("Over the epochs") :]
+    assert "Method 24" not in curves[: curves.index("After each epoch")]
+
+
+def test_the_values_of_many_seeds_are_in_their_file_and_not_on_the_page(tmp_path):
+    fake = Fake(Ledger(tmp_path / "ledger"), items=8, keep=False)
+    for seeds, where in ((3, "seed 0: "), (21, "21 seeds: their values are in seeds.csv")):
+        experiment = experiment_of(fake.table("Scores", {"Soft": GOOD, "Other": GOOD}, range(seeds)))
+        paths = report.write(experiment, fake.ledger, tmp_path / str(seeds))
+        titles = [value for tag, name, value in page_of(paths).attributes if (tag, name) == ("td", "title")]
+        assert all(title.startswith(where) for title in titles)
+        lines = paths.csv.with_name("seeds.csv").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == 1 + 2 * 3 * seeds  # methods × calibrations × seeds
+        assert len(set(lines)) == len(lines)

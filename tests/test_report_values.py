@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -148,9 +149,9 @@ def test_other_statistics_that_the_paper_prints_stand_beside_ours(publish, ledge
     ):
         assert line in text
         assert line in html
-    other = replace(printed[2], row="a")  # the other way round: b is the baseline, and a is above it
+    other = replace(printed[2], row="a")  # the other way round: a is above b, which is below by less than nothing
     turned = experiment(replace(exhibit, baseline="b", printed=(other,)))
-    assert f"above b by {fmean(gap):.3f} ± {stdev(gap):.3f}, paper 35.7" in written(turned, ledger, tmp_path)[1]
+    assert f"below b by −{fmean(gap):.3f} ± {stdev(gap):.3f}, paper 35.7" in written(turned, ledger, tmp_path)[1]
 
 
 @pytest.mark.parametrize("picture", ["dots", "lines"])
@@ -238,6 +239,7 @@ def test_a_planned_experiment_survives_json(publish):
     assert from_json(json.loads(json.dumps(to_json(planned)))) == planned
 
 
+FIVE, NEAR = [1.0, 1.1, 1.2, 1.05, 1.0], [1.01, 1.08, 1.21, 1.04, 1.02]
 LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25, 1.0]
 
 
@@ -251,14 +253,15 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
         ("not_higher", {"a": LOW, "b": NOISE}, "holds"),
         ("not_higher", {"a": HIGH, "b": LOW}, "does not hold"),
         ("not_higher", {"a": NOISE[::-1], "b": [1.0, 1.2, 1.0, 1.05]}, "not shown"),
-        ("alike", {"a": LOW, "b": NOISE, "c": NOISE[::-1]}, "holds"),
-        ("alike", {"a": LOW, "b": NOISE, "c": HIGH}, "does not hold"),
-        ("alike", {"a": [0.0, 3.0, 0.0, 3.1], "b": LOW, "c": HIGH}, "does not hold"),  # b and c, though neither from a
-        (
-            "alike",
-            {"a": LOW, "b": [1.01, 1.6, 1.21, 1.06]},
-            "not shown",
-        ),  # one way in every pair, though 0 is in the interval
+        ("alike", {"a": FIVE, "b": NEAR}, "holds"),
+        ("alike", {"a": FIVE, "b": [value + 0.3 for value in NEAR]}, "does not hold"),  # all of it beyond the margin
+        ("alike", {"a": FIVE, "b": NEAR, "c": [value + 0.3 for value in NEAR]}, "does not hold"),
+        ("alike", {"a": FIVE, "b": [1.4, 0.7, 1.6, 0.9, 1.3]}, "not shown"),  # noise is no likeness
+        ("alike", {"a": FIVE[:4], "b": NEAR[:4]}, "not shown"),  # four pairs are too few, however alike
+        ("between", {"a": [1.6, 1.7, 1.65, 1.7]}, "holds"),
+        ("between", {"a": LOW}, "does not hold"),
+        ("between", {"a": [2.4, 2.5, 2.45, 2.4]}, "does not hold"),
+        ("between", {"a": [1.4, 1.7, 1.65, 1.7]}, "not shown"),
         ("above", {"a": HIGH}, "holds"),
         ("above", {"a": LOW}, "does not hold"),
         ("above", {"a": [1.0, 3.0]}, "not shown"),  # a mean above it, but not by more than its noise
@@ -275,16 +278,69 @@ LOW, HIGH, NOISE = [1.0, 1.1, 1.2, 1.05], [2.0, 2.2, 2.1, 2.15], [1.1, 1.0, 1.25
     ],
 )
 def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, ledger):
-    claim = Claim("it is so", test, groups(publish, **values), (V,), threshold=1.5)
+    limit = None if test == "lower" else 1.5
+    claim = Claim("it is so", test, groups(publish, **values), (V,), threshold=limit, upper=2.0, margin=0.1)
     one = judged(claim, ledger)
     assert one.word == word
+
+
+@pytest.mark.parametrize(
+    ("test", "share", "word", "why"),
+    [
+        ("cells_lower", 1.0, "does not hold", "2 of 3 cells have the lower mean; not: e"),
+        ("cells_lower", 0.6, "holds", "2 of 3"),
+        ("cells_unanimous", 0.3, "holds", "1 of 3 cells are lower in every pair of runs; not: c and e"),
+        ("cells_unanimous", 0.5, "does not hold", "1 of 3"),
+        ("cells_significant", 0.0, "holds", "0 of 3 cells are lower after Holm's correction"),
+    ],
+)
+def test_cells_are_counted_as_papers_count_them(test, share, word, why, publish, ledger):
+    cells = groups(publish, a=LOW, b=HIGH, c=LOW, d=[1.2, 1.05, 1.3, 1.2], e=HIGH, f=LOW)
+    one = judged(Claim("so many", test, cells, (V,), threshold=share), ledger)
+    assert one.word == word
+    assert one.why.startswith(why)
+
+
+def test_cells_pair_their_own_seeds_and_may_have_values_of_their_own(publish, ledger):
+    cells = groups(publish, a=[1.0, 1.0, 1.0, 1.0], b=[2.0, 2.0, 2.0, 2.0], c=[3.0, 3.0, 3.0], d=[2.0, 2.0, 2.0, 99.0])
+    one = judged(Claim("so many", "cells_lower", cells, (V, V), threshold=1.0), ledger)
+    assert one.why == "1 of 2 cells have the lower mean; not: c."
+    assert one.word == "does not hold"
+    two = {name: {seed: run for seed, run in runs.items() if seed in "01"} for name, runs in cells.items()}
+    assert judged(Claim("so many", "cells_lower", two, (V,), threshold=0.5), ledger).word == "not shown"
+    cells["c"] = {"0": "absent"}
+    assert "1 of 2 cells are not finished" in judged(Claim("c", "cells_lower", cells, (V,), threshold=1.0), ledger).why
+
+
+def test_enough_seeds_can_survive_the_correction(publish, ledger):
+    cells = groups(publish, a=[0.0] * 8, b=[1.0 + seed / 10 for seed in range(8)])
+    one = judged(Claim("none", "cells_significant", cells, (V,), threshold=0.0), ledger)
+    assert one.word == "does not hold"
+    assert one.why.startswith("1 of 1 cells are lower after Holm's correction")
+
+
+@pytest.mark.parametrize("test", ["alike", "between", "above", "cells_lower"])
+def test_a_claim_without_what_decides_it_is_refused(test, publish):
+    with pytest.raises(InputError, match="cannot be judged with no "):
+        Claim("c", test, groups(publish, a=LOW, b=HIGH), (V,))
+
+
+@pytest.mark.parametrize(("by", "word"), [(0.5, "holds"), (1.0, "not shown"), (1.5, "does not hold")])
+def test_lower_by_so_much_asks_for_so_much(by, word, publish, ledger):
+    assert judged(Claim("c", "lower", groups(publish, a=LOW, b=HIGH), (V,), threshold=by), ledger).word == word
+
+
+def test_the_effect_of_a_claim_is_the_difference_that_decides_it(publish, ledger):
+    effect = judged(Claim("c", "lower", groups(publish, a=LOW, b=HIGH), (V,)), ledger).effect
+    test = stats.paired_t(LOW, HIGH)
+    assert (effect.mean, effect.low, effect.high, effect.runs) == (test.mean_difference, test.low, test.high, 4)
 
 
 def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):
     claim = Claim("c", "above", groups(publish, a=[1.0, 3.0, 2.0], b=[2.0]), (V,), threshold=1.5)
     one = judged(claim, ledger)
     low, high = 2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5  # Student's t with 2 degrees of freedom
-    assert f"a 2.000 ± 1.000 (95% interval {low:.3f} to {high:.3f}".replace("-", "−") in one.why
+    assert f"a 2.0 ± 1.0 (95% interval {low:.3f} to {high:.3f}".replace("-", "−") in one.why
     assert "b 2; 3 of 4 runs are above 1.5" in one.why  # one run has no interval
 
 
@@ -406,3 +462,51 @@ def test_the_result_pages_are_what_their_records_say():
     spec.loader.exec_module(module)
     for page, text in module.pages().items():
         assert page.read_text(encoding="utf-8") == text, f"{page}: run `python docs/result_pages.py`"
+
+
+EVIL = "=HYPERLINK(1) | <script> `x` [a](http://b.example) *c* www.d.example e@f.example\n- g\x1b[2J"
+
+
+def test_no_cell_of_the_numbers_is_a_formula_and_numbers_stay_numbers(publish, ledger, tmp_path):
+    runs = groups(publish, **{EVIL: [-1.5, -2.5], "+sum": [1.0, 2.0], "@a": [0.5, 1.0], "-b": [1.0, 1.0]})
+    _, _, lines = written(experiment(table(runs, title="=T")), ledger, tmp_path)
+    assert {line["row"][:2] for line in lines} == {"'=", "'+", "'@", "'-"}
+    assert {line["table"] for line in lines} == {"'=T"}
+    assert [float(line["value"]) for line in lines if line["statistic"] == "value"][:2] == [-1.5, -2.5]
+
+
+def test_markdown_shows_what_users_wrote_and_obeys_none_of_it(publish, ledger, tmp_path):
+    runs = groups(publish, **{EVIL: [1.0, 2.0], "b": [1.0, 1.0]})
+    number = PaperNumber(EVIL, "b", EVIL, 1.0, None, 3, EVIL, words=EVIL)
+    exhibit = table(runs, {EVIL: V}, title=EVIL, note=EVIL, baseline="b", printed=(Printed(number, "b", "v"),))
+    claim = Claim(EVIL, "lower", runs, (V,), source=EVIL)
+    planned = replace(
+        experiment(exhibit, claims=(claim,), apart=(number,)),
+        **{"title": EVIL, "question": EVIL, "notes": (EVIL, "1. no list", "---"), "command": "a\n```\n# not a heading"},
+    )
+    _, text, _ = written(planned, ledger, tmp_path)
+    body, code = text.split("Made by:")
+    for obeyed in (
+        r"<(?!br>)",
+        "`",
+        r"\*c",
+        r"\](?=\()",
+        r"http:",
+        r"www\.d",
+        "@",
+        "\x1b",
+        r"\n- g",
+        r"\n1\. no",
+        r"\n---\n",
+    ):
+        assert not re.search(rf"(?<!\\){obeyed}", body), obeyed
+    assert code.strip().startswith("````\n")
+    assert code.strip().endswith("\n````")
+    rows = [line for line in body.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+
+
+@pytest.mark.parametrize("key", ["../../x", "a/b", "", "a b", "x" * 200])
+def test_a_key_that_could_lead_a_file_elsewhere_is_refused(key):
+    with pytest.raises(InputError, match="key"):
+        table({}, key=key)

@@ -34,3 +34,15 @@ def test_once_the_disk_is_full_nothing_is_handed_out_and_nothing_counts_as_block
     scheduler.note(Event("disk_full", TRAINED.id, message="no room left"))
     assert scheduler.next() is None
     assert (scheduler.result().blocked, scheduler.result().disk_full) == ((), "no room left")
+
+
+def test_before_leaving_a_run_to_others_it_is_looked_at_once_more(tmp_path):
+    ledger = Ledger(tmp_path)
+    scheduler = Scheduler([TRAINED], ledger, ignore)
+    scheduler.next()
+    scheduler.note(Event("computed_elsewhere", TRAINED.id))
+    ledger.publish(Run(TRAINED, {}, {}, {}, {}), {}, {})
+    assert scheduler.next() is None
+    assert scheduler.result().elsewhere == (TRAINED.id,)  # looked at a moment ago, and so not again yet
+    scheduler.look_at_once()
+    assert scheduler.result().elsewhere == ()

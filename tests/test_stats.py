@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from dissensus.errors import InputError
-from dissensus.stats import corrected_t, holm, mean_sd, paired_bootstrap, paired_t, power, wilcoxon
+from dissensus.random import numpy_generator
+from dissensus.stats import corrected_t, holm, mean_sd, paired_bootstrap, paired_t, power, sensitivity, wilcoxon
 
 ALTERNATIVES = ["two-sided", "less", "greater"]
 RNG = np.random.default_rng(0)
@@ -212,3 +213,18 @@ def test_five_seeds_one_sided_cannot_survive_holm_over_twelve_cells():
 def test_a_comparison_of_what_cannot_be_compared_raises(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("splits", [5, 15])
+def test_a_difference_of_the_stated_size_is_found_as_often_as_stated(splits):
+    reach = sensitivity(splits, test_to_train=0.0, chance=0.8)
+    draws = numpy_generator(0, "probe", "sensitivity").standard_normal((1500, splits)) + reach.difference(1.0)
+    found = [paired_t(row, np.zeros(splits)).p <= 0.05 for row in draws]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.04)
+
+
+def test_more_splits_of_the_same_items_help_only_so_far():
+    few, many = (sensitivity(splits, test_to_train=0.25).effect for splits in (10, 10_000))
+    assert few > many > 1.96 * 0.25**0.5
+    with pytest.raises(InputError, match="no design"):
+        sensitivity(1, test_to_train=0.25)

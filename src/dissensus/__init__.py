@@ -7,19 +7,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dissensus.errors import InputError
     from dissensus.estimator import VoteClassifier
+    from dissensus.labels import DeliveredDataset, multipass, sampled, soft
     from dissensus.metrics import score
     from dissensus.votes import read_votes, write_votes
     from dissensus.votes.votes import Votes
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "VoteClassifier", "Votes", "read_votes", "score", "write_votes"]
+__all__ = [
+    "DeliveredDataset",
+    "InputError",
+    "VoteClassifier",
+    "Votes",
+    "multipass",
+    "read_votes",
+    "sampled",
+    "score",
+    "soft",
+    "write_votes",
+]
 
 _HOMES = {
+    "DeliveredDataset": "dissensus.labels",
     "InputError": "dissensus.errors",
     "VoteClassifier": "dissensus.estimator",
     "Votes": "dissensus.votes.votes",
+    "multipass": "dissensus.labels",
     "read_votes": "dissensus.votes",
+    "sampled": "dissensus.labels",
     "score": "dissensus.metrics",
+    "soft": "dissensus.labels",
     "write_votes": "dissensus.votes",
 }
 

@@ -84,3 +84,8 @@ def seeded(seed: int, purpose: Purpose, *where: int | str) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(key(seed, purpose, *where))
         yield
+
+
+def fresh_seed() -> int:
+    """A seed that nobody has had before, from the system: for a user who asks for another result each time."""
+    return int(np.random.SeedSequence().generate_state(1)[0]) % 2**31

@@ -23,6 +23,7 @@ __all__ = [
     "Interval",
     "MeanSd",
     "Power",
+    "Sensitivity",
     "TTest",
     "WilcoxonTest",
     "corrected_t",
@@ -31,6 +32,7 @@ __all__ = [
     "paired_bootstrap",
     "paired_t",
     "power",
+    "sensitivity",
     "wilcoxon",
 ]
 
@@ -94,6 +96,23 @@ class Power:
     can_be_significant: bool
     seeds_needed: int
     sentence: str
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What a design of resampled splits can find: `effect` is in standard deviations of the paired differences.
+
+    A true difference of that size is found, after Holm over `cells` tests, with probability `chance`.
+    """
+
+    effect: float
+    splits: int
+    cells: int
+    chance: float
+
+    def difference(self, sd: float) -> float:
+        """In the units of a score whose paired differences vary by `sd` from split to split."""
+        return self.effect * sd
 
 
 def mean_sd(values: ArrayLike) -> MeanSd:
@@ -222,6 +241,29 @@ def power(seeds: int, cells: int = 1, *, alternative: Alternative = "two-sided",
     else:
         sentence += f": nothing can be significant at {level:g}. It takes {needed} seeds."
     return Power(best, after, after <= level, needed, sentence)
+
+
+def sensitivity(
+    splits: int, *, test_to_train: float, cells: int = 1, chance: float = 0.8, level: float = 0.05
+) -> Sensitivity:
+    """The smallest difference that `corrected_t` finds, two-sided, before anything is computed.
+
+    (t of 1 − level / (2 · cells) + t of `chance`) · √(1/n + test size / train size), the usual sum of two quantiles.
+    Every cell is taken to be the first that Holm decides, so the truth is a little better. More splits of the same items
+    cannot push it below the second term under the root: from some point on only more items help.
+
+    >>> round(sensitivity(15, test_to_train=0.25).effect, 2), round(sensitivity(1000, test_to_train=0.25).effect, 2)
+    (1.7, 1.4)
+    """
+    if splits < 2 or cells < 1:
+        raise InputError(
+            f"{splits} splits and {cells} cells are no design",
+            where="sensitivity",
+            hint="Give at least 2 splits",
+            state="",
+        )
+    quantiles = float(stdtrit(splits - 1, 1 - level / (2 * cells))) + float(stdtrit(splits - 1, chance))
+    return Sensitivity(quantiles * math.sqrt(1 / splits + test_to_train), splits, cells, chance)
 
 
 def _known(alternative: Alternative) -> Alternative:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import suppress
 
 import click
 
 from dissensus import __version__
+from dissensus.cli.compare_command import compare
+from dissensus.cli.convert_command import convert
 from dissensus.cli.data_commands import data
 from dissensus.cli.embed_command import embed
 from dissensus.cli.experiment_commands import demo, recipes, report, run
+from dissensus.cli.export_command import export
+from dissensus.cli.inspect_command import inspect
 from dissensus.cli.model_commands import example, fit, predict
+from dissensus.cli.output import printable, safe_output, silence
+from dissensus.cli.plan_command import plan
 from dissensus.cli.run_commands import runs, watch
-from dissensus.cli.vote_commands import inspect, score
+from dissensus.cli.slurm_command import slurm
+from dissensus.cli.split_command import split
+from dissensus.cli.vote_commands import score
 from dissensus.engine.plugins import load_plugins
 from dissensus.errors import InputError
 
@@ -37,7 +47,28 @@ def cli() -> None:
     load_plugins()
 
 
-for command in (demo, fit, predict, example, inspect, score, embed, run, recipes, report, runs, watch, data):
+COMMANDS = (
+    demo,
+    compare,
+    fit,
+    predict,
+    plan,
+    example,
+    inspect,
+    split,
+    export,
+    score,
+    convert,
+    embed,
+    run,
+    recipes,
+    report,
+    runs,
+    watch,
+    slurm,
+    data,
+)
+for command in COMMANDS:
     cli.add_command(command)
     command.context_settings.update(
         HELP
@@ -45,20 +76,54 @@ for command in (demo, fit, predict, example, inspect, score, embed, run, recipes
 
 
 def main() -> None:
-    """Run a command. Bad input exits with code 2 and a message, an interruption with 130; neither shows a traceback."""
+    """Run a command. Bad input, and a system that cannot read or write, end with code 2 and a message, an interruption
+    with 130; neither shows a traceback: a traceback is for our bugs."""
+    with safe_output():
+        sys.exit(_flushed(_exit_code()))
+
+
+def _exit_code() -> int | str | None:
     try:
         cli(standalone_mode=False)
     except InputError as problem:
-        click.echo(f"dissensus: {problem}", err=True)
-        sys.exit(2)
-    except click.exceptions.Abort:
-        click.echo("dissensus: interrupted", err=True)
-        sys.exit(130)
+        return _complain(f"dissensus: {problem}", 2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _complain("dissensus: interrupted", 130)
     except click.ClickException as problem:
-        problem.show()
-        sys.exit(problem.exit_code)
+        problem.show(words := io.StringIO())
+        return _complain(words.getvalue().rstrip("\n"), problem.exit_code)
     except click.exceptions.Exit as ended:
-        sys.exit(ended.exit_code)
+        return ended.exit_code
+    except SystemExit as ended:
+        return ended.code
     except BrokenPipeError:  # the reader of our output closed the pipe (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        silence(sys.stdout)
+        return 141
+    except OSError as problem:
+        named = f"{os.fsdecode(problem.filename)}: " if isinstance(problem.filename, (str, bytes)) else ""
+        return _complain(f"dissensus: {named}{problem.strerror or type(problem).__name__}.", 2)
+    except MemoryError:
+        return _complain("dissensus: there is not enough memory for this.\n  Use less data, or a larger machine.", 2)
+    return 0
+
+
+def _flushed(code: int | str | None) -> int | str | None:
+    """The exit code, once all output is written: a command whose output is lost did not succeed."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return 141
+    except InputError as problem:
+        silence(sys.stdout)
+        return _complain(f"dissensus: {problem}", 2)
+    return code
+
+
+def _complain(words: str, code: int) -> int:
+    with suppress(OSError):  # standard error is full: the exit code still tells
+        if sys.stderr is not None:
+            sys.stderr.write(f"{printable(words)}\n")
+            sys.stderr.flush()
+    return code

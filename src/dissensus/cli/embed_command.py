@@ -11,7 +11,7 @@ from dissensus.cli.inputs import writable_folder
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dissensus.datasets.feature_files import Contents, Features
 
@@ -89,23 +89,29 @@ def embed(
     click.echo(f"{len(features.ids):,} items. {features.sentence}\nSaved to {path}.")
 
 
-def _encoded(source: str, ids: Sequence[str], contents: Contents, encoder: str, batch: int | None) -> Features:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def digest_with_features(name: str, options: Iterable[tuple[str, Any]] = ()) -> str:
+    """The digest of a data set. Features that it asks for by the name of an encoder are made first, if there are none."""
+    from dissensus import datasets
+    from dissensus.datasets import feature_files as store
 
+    chosen = dict(options)
+    encoder = chosen.pop("features", None)
+    if encoder is not None:
+        data = datasets.load(name, **chosen)
+        file = store.file_name(data.name, encoder)  # of a kept set, each has its own
+        if not any((home / file).is_file() for home in store.homes(chosen.get("root"))):
+            store.writable_home()
+            click.echo(f"{name} has no features by {encoder} yet: encoding {len(data):,} items.", err=True)
+            store.store(_encoded(name, data.ids, store.contents_of(data), encoder, None), name, encoder)
+    return datasets.digest_of(name, options)
+
+
+def _encoded(source: str, ids: Sequence[str], contents: Contents, encoder: str, batch: int | None) -> Features:
+    from dissensus.cli.progress import counted_items
     from dissensus.models import encoders
 
-    console = Console(stderr=True)
-    columns = (TextColumn(f"{source} by {encoder}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        return encoders.encode(
-            ids,
-            contents,
-            encoder,
-            batch=batch,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with counted_items(f"{source} by {encoder}") as progress:
+        return encoders.encode(ids, contents, encoder, batch=batch, progress=progress)
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import reprlib
 import shlex
 import sys
 from dataclasses import replace
@@ -13,36 +14,54 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dissensus.cli.inputs import writable_folder
+from dissensus.cli.out_folder import ledger_of, read_experiment, write_out_folder
+from dissensus.cli.output import printable
+from dissensus.cli.parameters import Device, FiniteRange, absent
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from dissensus.engine.events import Event, Listener
-    from dissensus.engine.executor import Executor
+    from dissensus.engine.executor import Executor, PlanResult
     from dissensus.engine.one_run import Execution
     from dissensus.experiments.description import Experiment
-    from dissensus.experiments.plan import Plan
+    from dissensus.experiments.plan import Node, Plan
+    from dissensus.report import Written
+    from dissensus.report.recommendation import Recommendation
+    from dissensus.report.spending_advice import SpendingAdvice
     from dissensus.store.ledger import Ledger
     from dissensus.store.run_source import RunSource
     from dissensus.store.spec import Spec
     from dissensus.training.distributed import Group
 
-EXPERIMENT = "experiment.json"
+    Compute = Callable[[Sequence[Spec]], Ledger]
+    """Computes some specs of a plan ahead of the others, and gives the ledger that has them then."""
+
+SCALES = ["smoke", "laptop", "miniature", "offline", "paper"]
+EXECUTION = ("workers", "threads", "device", "engine", "address", "gpus", "log", "dry_run", "baseline")
+"""The names of the options that `execution_options` adds."""
 
 
-def _execution_options(command: Any) -> Any:
+def execution_options(command: Any) -> Any:
+    """Add the options of every command that computes runs; their values are the arguments of `compute`."""
     for option in reversed(
         (
             click.option("--workers", type=click.IntRange(1), help="Runs at a time (default: one per core)."),
             click.option(
                 "--threads", type=click.IntRange(1), help="Threads per run (default: the cores divided by the workers)."
             ),
-            click.option("--device", help="cpu, cuda, … (default: a GPU if available)."),
+            click.option("--device", type=Device(), help="cpu, cuda, … (default: a GPU if available)."),
             click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
             click.option(
                 "--address", default="auto", show_default=True, help="Address of the Ray cluster: auto or HOST:PORT."
             ),
             click.option(
-                "--gpus", default=0.0, show_default=True, help="GPUs per run on Ray; 0.5 means two runs share one."
+                "--gpus",
+                default=0.0,
+                show_default=True,
+                type=FiniteRange(0),
+                help="GPUs per run on Ray; 0.5 means two runs share one.",
             ),
             click.option(
                 "--log", type=click.Choice(["tensorboard"]), help="Also write training curves to OUT in this format."
@@ -65,16 +84,14 @@ Examples:
 """,
 )
 @click.option("--out", default="demo-report", show_default=True, metavar="DIR")
-@click.option(
-    "--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "miniature", "paper"])
-)
-@_execution_options
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(SCALES))
+@execution_options
 def demo(out: str, scale: str, **execution: Any) -> None:
     """Compare ways to train on votes: real digits, a simulated crowd and a report, in about two minutes.
 
     The same as `dissensus run demo --out demo-report`. If interrupted, the same command resumes where it stopped.
     """
-    _run_in_group("demo", scale, None, out, None, **execution)
+    _run_recipe("demo", scale, None, out, None, (), **execution)
 
 
 @click.command(
@@ -85,12 +102,12 @@ Examples:
   dissensus run demo --seeds 0-4,7 --out some-seeds    these seeds
   dissensus run demo --dry-run --out try               what it would cost
   dissensus run demo --engine ray --address auto --out on-a-cluster
+  dissensus run 002/table3 --scale offline --out table3         the paper's grid on features that need no network
+  dissensus run 002/table3 --scale paper --encoder image=hf:facebook/dinov2-base --out table3
 """,
 )
 @click.argument("recipe")
-@click.option(
-    "--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "miniature", "paper"])
-)
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(SCALES))
 @click.option("--seeds", metavar="N|A-B,C", help="How many seeds, or which ones (default: as the recipe says).")
 @click.option(
     "--out", required=True, metavar="DIR", help="Folder for the ledger, report.html, results.md and results.csv."
@@ -98,19 +115,28 @@ Examples:
 @click.option(
     "--ledger", metavar="DIR", help="Folder for finished runs, to share them between recipes (default: OUT/runs)."
 )
-@_execution_options
-def run(recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, **execution: Any) -> None:
+@click.option(
+    "--encoder",
+    "encoders",
+    multiple=True,
+    metavar="KIND=NAME",
+    help="Encoder of texts or images for recipes that use one: text=openai:text-embedding-3-large, image=hf:NAME.",
+)
+@execution_options
+def run(
+    recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, encoders: tuple[str, ...], **execution: Any
+) -> None:
     """Run a RECIPE and write its report. If interrupted, the same command resumes where it stopped.
+
+    Features that a recipe needs and that are not there yet are made first (see `dissensus embed`).
 
     Under `torchrun -m dissensus run …`, all processes share the work of each run.
     """
-    _run_in_group(recipe, scale, seeds, out, ledger, **execution)
+    _run_recipe(recipe, scale, seeds, out, ledger, encoders, **execution)
 
 
 @click.command()
-@click.option(
-    "--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "miniature", "paper"])
-)
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(SCALES))
 def recipes(scale: str) -> None:
     """List the recipes and the number of runs each needs. Recipes share their runs if they use the same --ledger."""
     from dissensus.experiments.plan import size
@@ -121,7 +147,7 @@ def recipes(scale: str) -> None:
             continue
         experiment = make(scale, None)
         click.echo(f"{name:<16}{experiment.title}  ({size(experiment):,} runs)")
-    click.echo("\nRun one with: dissensus run NAME --out DIR [--scale smoke|laptop|miniature|paper]")
+    click.echo(f"\nRun one with: dissensus run NAME --out DIR [--scale {'|'.join(SCALES)}]")
 
 
 @click.command(
@@ -134,59 +160,70 @@ Examples:
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--baseline", metavar="ROW", help="Compare the other rows with this one (default: as the recipe says).")
-@click.option("--ledger", metavar="DIR", help="Folder with the finished runs (default: DIR/runs).")
+@click.option("--ledger", metavar="DIR", help="Folder with the finished runs (default: the one that the run used).")
 @click.option("--records", metavar="FILE", help="Read the runs from this file, written by `dissensus runs pack`.")
-def report(folder: str, baseline: str | None, ledger: str | None, records: str | None) -> None:
+@click.option(
+    "--force", is_flag=True, help="Replace the report also where it shows more finished runs than there are now."
+)
+def report(folder: str, baseline: str | None, ledger: str | None, records: str | None, force: bool) -> None:
     """Write the report in DIR again from its finished runs."""
-    from dissensus.store.ledger import Ledger
     from dissensus.store.records import Records
 
-    runs = Records(records) if records else Ledger(ledger or Path(folder) / "runs")
-    _write_report(_with_baseline(read_experiment(folder), baseline), Path(folder), runs)
+    experiment = _with_baseline(read_experiment(folder), baseline)
+    runs: RunSource = Records(records) if records else ledger_of(folder, ledger)
+    if not force:
+        _refuse_an_emptier_report(experiment, Path(folder), runs, records or ledger)
+    _write_report(experiment, Path(folder), runs)
 
 
-def read_experiment(folder: str) -> Experiment[str]:
-    """Read the description of the experiment that `run` wrote next to its ledger."""
-    from dissensus.experiments.description import from_json
+def _refuse_an_emptier_report(experiment: Experiment[str], folder: Path, runs: RunSource, source: str | None) -> None:
+    from dissensus import report as reports
 
-    file = Path(folder) / EXPERIMENT
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        if "tables" in document:
-            raise InputError(
-                "this experiment was written by an earlier version",
-                where=str(file),
-                hint="Run the same recipe again: it uses the finished runs and only writes the report",
-            )
-        return from_json(document)
-    except FileNotFoundError:
-        raise InputError(
-            "no experiment was run in this folder", where=str(file), hint="Start one with `dissensus run`"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(
-            f"the file is damaged ({problem})", where=str(file), hint="Run the recipe again: finished runs are kept"
-        ) from None
+    shown, finished = reports.finished_runs_shown(folder), reports.finished_runs(experiment, runs)
+    if shown is None or finished >= shown:
+        return
+    raise InputError(
+        f"the report there shows {shown} finished runs, and {source or 'the ledger'} has {finished} of this experiment: "
+        f"{shown - finished} would be lost from it",
+        where=str(folder / reports.PAGE),
+        hint="Name the right --ledger or --records, run the recipe again, or pass --force",
+        state="The report was left as it is.",
+    )
 
 
-def _run_in_group(*arguments: Any, **options: Any) -> None:
-    """Run alone, or together with the other processes that `torchrun` started."""
+def _run_recipe(
+    recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, encoders: tuple[str, ...], **execution: Any
+) -> None:
+    start_workers(execution)
+    from dissensus.recipes import find
+
+    described = find(recipe, scale, None if seeds is None else parse_seeds(seeds), _parse_encoders(encoders))
+    compute(described, out, ledger, **execution)
+
+
+def start_workers(execution: Mapping[str, Any]) -> None:
+    """Let workers import torch while this process imports and plans; to be called before anything else is imported."""
     from dissensus.engine import worker_processes
 
-    if options["engine"] == "local" and options["workers"] != 1 and not options["dry_run"] and "RANK" not in os.environ:
-        worker_processes.prepare()  # workers import torch while this process imports and plans
+    alone = execution["workers"] == 1 or execution["dry_run"] or "RANK" in os.environ
+    if execution["engine"] == "local" and not alone:
+        worker_processes.prepare()
+
+
+def compute(described: Experiment[Node], out: str, ledger: str | None, **execution: Any) -> Written | None:
+    """Plan an experiment, compute what the ledger lacks, and write the report; None where nothing was written.
+
+    Alone, or together with the other processes that `torchrun` started. `before` may compute some specs ahead of the
+    others and say something about them; with `quiet` the answers are not printed.
+    """
     from dissensus.training import distributed
 
     with distributed.from_environment() as group:
-        _run(*arguments, group=group, **options)
+        return _compute(described, out, ledger, group=group, **execution)
 
 
-def _run(
-    recipe: str,
-    scale: str,
-    seeds: str | None,
+def _compute(
+    described: Experiment[Node],
     out: str,
     ledger: str | None,
     *,
@@ -200,37 +237,41 @@ def _run(
     dry_run: bool,
     baseline: str | None,
     group: Group,
-) -> None:
+    before: Callable[[Plan, Compute], None] = lambda plan, compute: None,  # noqa: ARG005
+    quiet: bool = False,
+) -> Written | None:
     from dissensus import datasets
+    from dissensus.cli.embed_command import digest_with_features
     from dissensus.cli.progress import Display
     from dissensus.cli.tensorboard import TensorBoard
     from dissensus.engine.local import cores
     from dissensus.engine.one_run import Execution
+    from dissensus.engine.ray_head import RayHeadLostError, end_without_ray
     from dissensus.experiments.cost import costs, forecast
-    from dissensus.experiments.description import to_json
     from dissensus.experiments.plan import make_plan
-    from dissensus.recipes import find
     from dissensus.store.ledger import Ledger
 
-    described = find(recipe, scale, None if seeds is None else parse_seeds(seeds))
-    planned = make_plan(described, datasets.digest_of, _command())
+    planned = make_plan(described, datasets.digest_of if dry_run else digest_with_features, _command())
     experiment = _with_baseline(planned.experiment, baseline)
     labels = {spec.id: _short_label(spec) for spec in planned.specs} | labels_of(planned.experiment)
     runs = Ledger(ledger or Path(out) / "runs")
     at_a_time = workers or cores()
     if dry_run:
-        click.echo(f"{experiment.title} ({experiment.key}, {experiment.scale} scale)")
+        click.echo(f"{experiment.title} ({_study(experiment)})")
         click.echo(forecast(planned.specs, runs).sentence(at_a_time))
-        return
+        return None
+    if device and engine == "local" and (problem := absent(device)):
+        raise InputError(problem, where="--device", hint="Leave it out, or name another")
     folder = writable_folder(out)
     if group.leads:
-        document = json.dumps(to_json(experiment), indent=1, ensure_ascii=False)
-        (folder / EXPERIMENT).write_text(document + "\n", encoding="utf-8")
+        runs.create()
+        write_out_folder(folder, experiment, runs)
         click.echo(_announcement(planned, runs), err=True)
     executor = _executor(group, engine, at_a_time, Execution(device=device, threads=threads), address, gpus)
-    try:
-        remaining = [spec for spec in planned.specs if spec.id not in runs]
-        with Display(labels, costs(remaining)) as display:
+
+    def compute_specs(specs: Sequence[Spec]) -> PlanResult:
+        remaining = [spec for spec in specs if spec.id not in runs]
+        with Display({spec.id: labels[spec.id] for spec in specs}, costs(remaining)) as display:
             listeners: list[Listener] = [display]
             if log:
                 listeners.append(TensorBoard(folder / "tensorboard", labels, runs))
@@ -239,7 +280,17 @@ def _run(
                 for listener in listeners:
                     listener(event)
 
-            result = executor.run(planned.specs, runs, listen)
+            return executor.run(specs, runs, listen)
+
+    def compute_ahead(specs: Sequence[Spec]) -> Ledger:
+        compute_specs(specs)
+        return runs
+
+    try:
+        before(planned, compute_ahead)
+        result = compute_specs(planned.specs)
+    except RayHeadLostError as problem:
+        end_without_ray(problem)
     except KeyboardInterrupt:
         click.echo(
             f"\nInterrupted. Finished runs and checkpoints of unfinished ones are in {runs.folder}; "
@@ -248,19 +299,25 @@ def _run(
         )
         sys.exit(130)
     if not group.leads:
-        return
+        return None
     if result.disk_full:
-        click.echo(result.disk_full, err=True)
+        click.echo(printable(result.disk_full), err=True)
         sys.exit(2)
-    _write_report(experiment, folder, runs)
+    if result.elsewhere:
+        click.echo(
+            f"{len(result.elsewhere)} runs are left to others on {runs.folder}; the last writes the report.", err=True
+        )
+        return None
+    written = _write_report(experiment, folder, runs, quiet=quiet)
     if result.failed or result.blocked:
         failures = f"{len(result.failed)} runs failed, {len(result.blocked)} need a failed run"
         click.echo(f"{failures}: the report leaves them out. Tracebacks are in {runs.error_file('*')}.", err=True)
         sys.exit(1)
+    return written
 
 
 def _executor(group: Group, engine: str, workers: int, execution: Execution, address: str, gpus: float) -> Executor:
-    from dissensus.engine.local import LocalExecutor
+    from dissensus.engine.local import LEAVE, LocalExecutor
     from dissensus.engine.ray import RayExecutor
     from dissensus.engine.torchrun import TorchrunExecutor
 
@@ -268,7 +325,10 @@ def _executor(group: Group, engine: str, workers: int, execution: Execution, add
         return TorchrunExecutor(group, execution)
     if engine == "ray":
         return RayExecutor(address, float(execution.threads or 1), gpus, execution)
-    return LocalExecutor(workers, execution)
+    return LocalExecutor(workers, execution, leave=LEAVE in os.environ)
+
+
+MOST_SEEDS = 100_000
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -279,15 +339,26 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """
     try:
         if text.isdecimal():
-            chosen = tuple(range(int(text)))
+            spans = [range(int(text))]
         else:
-            ends = [part.split("-") for part in text.split(",")]
-            chosen = tuple(seed for part in ends for seed in range(int(part[0]), int(part[-1]) + 1))
-    except ValueError:
-        chosen = ()
+            ends = [re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip(), re.ASCII) for part in text.split(",")]
+            spans = [range(int(found[1]), int(found[2] or found[1]) + 1) if found else range(0) for found in ends]
+        count = sum(map(len, spans)) if all(map(len, spans)) else 0
+    except (ValueError, OverflowError):  # not a number, or one beyond all
+        count = 0
+    chosen = [seed for span in spans for seed in span] if 0 < count <= MOST_SEEDS else []
     if not chosen or len(set(chosen)) < len(chosen):
-        raise InputError(f"{text!r} names no seeds, or a seed twice", where="--seeds", hint="Write 5, 0-4 or 0,3,7-9")
-    return chosen
+        problem = f"{reprlib.repr(text)} names no seeds, a seed twice, or more than {MOST_SEEDS:,}"
+        raise InputError(problem, where="--seeds", hint="Write 5, 0-4 or 0,3,7-9")
+    return tuple(chosen)
+
+
+def _parse_encoders(texts: tuple[str, ...]) -> dict[str, str]:
+    """`("text=minilm",)` as {"text": "minilm"}."""
+    pairs = [text.partition("=") for text in texts]
+    if wrong := [text for text, (_, equals, name) in zip(texts, pairs, strict=True) if not equals or not name]:
+        raise InputError(f"{wrong[0]!r} names no encoder", where="--encoder", hint="Write text=NAME or image=NAME")
+    return {kind: name for kind, _, name in pairs}
 
 
 def _with_baseline(experiment: Experiment[str], baseline: str | None) -> Experiment[str]:
@@ -310,7 +381,7 @@ def _with_baseline(experiment: Experiment[str], baseline: str | None) -> Experim
 
 def _command() -> str:
     """The command as typed, for the report, without the path of the program, which differs between machines."""
-    return shlex.join(["dissensus", *sys.argv[1:]])
+    return printable(shlex.join(["dissensus", *sys.argv[1:]]))
 
 
 def labels_of(experiment: Experiment[str]) -> dict[str, str]:
@@ -345,16 +416,33 @@ def _announcement(planned: Plan, runs: Ledger) -> str:
     experiment = planned.experiment
     done = sum(spec.id in runs for spec in planned.specs)
     before = f", {done} of them already finished" if done else ""
-    return f"{experiment.title} ({experiment.key}, {experiment.scale} scale): {len(planned.specs)} runs{before}."
+    return f"{experiment.title} ({_study(experiment)}): {len(planned.specs)} runs{before}."
 
 
-def _write_report(experiment: Experiment[str], folder: Path, runs: RunSource) -> None:
+def _study(experiment: Experiment[str]) -> str:
+    return ", ".join(filter(None, (experiment.key, experiment.scale and f"{experiment.scale} scale")))
+
+
+def _write_report(experiment: Experiment[str], folder: Path, runs: RunSource, *, quiet: bool = False) -> Written:
     from dissensus import report as reports
+    from dissensus.engine.measures.renewed import RenewedRuns
     from dissensus.report.answer import NOT_EVIDENCE
 
-    written = reports.write(experiment, runs, folder)
+    written = reports.write(experiment, RenewedRuns(runs), folder)
+    if quiet:
+        return written
     if experiment.scale == "smoke":
         click.echo(f"{NOT_EVIDENCE}\n")
-    for title, answer in written.answers.items():
-        click.echo(f"{title}: {answer}\n")
+    if written.recommendation is not None:
+        click.echo(_recommended(written.recommendation))
+    else:
+        for title, answer in written.answers.items():
+            click.echo(f"{title}: {answer}\n")
     click.echo(f"Report: {written.html}\nTables: {written.markdown}, {written.csv}")
+    return written
+
+
+def _recommended(recommendation: Recommendation | SpendingAdvice) -> str:
+    reasons = "\n".join(f"- {reason}" for reason in recommendation.reasons)
+    command = f"\n  {recommendation.command}\n" if recommendation.command else ""
+    return f"{recommendation.headline}\n{reasons}\n{command}"

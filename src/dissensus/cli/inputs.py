@@ -1,30 +1,52 @@
-"""Shared by commands: the options for reading votes, and the check that the output folder is writable."""
+"""Shared by commands: the options for reading votes, what is said about them, and the check of the output folder."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dissensus.cli.output import printable
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
     from dissensus.datasets.data import Data
+    from dissensus.votes.alignment import Items
     from dissensus.votes.votes import Votes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _VOTE_OPTIONS = (
     click.option(
-        "--format", "layout", type=click.Choice(["long", "wide", "counts"]), help="Layout of VOTES (default: guessed)."
+        "--format",
+        "layout",
+        metavar="LAYOUT",
+        help="long, wide, counts, or an export: label-studio, argilla, prodigy, … (default: by content).",
     ),
-    click.option("--item", metavar="COLUMN", help="Column with the item id (default: found by name)."),
-    click.option("--label", metavar="COLUMN", help="Column with the label (default: found by name)."),
-    click.option("--annotator", metavar="COLUMN", help="Column with the annotator (default: found by name)."),
-    click.option("--classes", metavar="A,B,…", help="The classes in order, including those that nobody chose."),
+    click.option(
+        "--items", "--item", "items", metavar="COLUMN", help="Column with the item id (default: found by name)."
+    ),
+    click.option(
+        "--labels", "--label", "labels", metavar="COLUMN", help="Column with the label, or question of an export."
+    ),
+    click.option(
+        "--annotators",
+        "--annotator",
+        "annotators",
+        metavar="COLUMN",
+        help="Column with the annotator (default: found by name).",
+    ),
+    click.option("--count", metavar="COLUMN", help="Column that says how many votes a row stands for."),
+    click.option("--columns", metavar="A,B,…", help="The class columns of counts, or the annotators of a wide table."),
+    click.option("--ignore", metavar="A,B,…", help="Columns to leave out."),
+    click.option("--missing", metavar="A,B,…", help="Labels that mean `no vote`: -1, NA, …"),
+    click.option(
+        "--classes", metavar="A,B,…", help="The classes in order, including those that nobody chose; selects columns."
+    ),
+    click.option("--drop-empty", is_flag=True, help="Skip rows without a label, and say how many."),
     click.option(
         "--duplicates",
         type=click.Choice(["error", "first", "last", "keep"]),
@@ -33,29 +55,106 @@ _VOTE_OPTIONS = (
         help="What to do if an annotator voted twice on an item.",
     ),
 )
+_MATCH_OPTIONS = (
+    click.option("--test-ids", metavar="FILE", help="Ids to hold out: one per line, or a table with an item column."),
+    click.option("--by-order", is_flag=True, help="Match rows and columns by their order, whatever their names."),
+)
 
 
 def vote_options(command: Command) -> Command:
     """Add the options for reading votes to a command; their values are the `options` of `votes_from`."""
-    for option in reversed(_VOTE_OPTIONS):
+    return _with_options(command, _VOTE_OPTIONS)
+
+
+def match_options(command: Command) -> Command:
+    """Add --test-ids (rows by `rows_to_hold_out`) and --by-order to a command that matches other files to the votes."""
+    return _with_options(command, _MATCH_OPTIONS)
+
+
+def _with_options(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+    for option in reversed(tuple(options)):
         command = option(command)
     return command
 
 
 def votes_from(path: str, options: Mapping[str, Any]) -> Votes:
-    """Read the votes in a file with these options."""
+    """Read the votes in a file with these options, and say on stderr how they were read."""
     from dissensus.votes import read_votes
 
     classes = options["classes"]
-    return read_votes(
+    votes = read_votes(
         path,
         format=options["layout"],
-        item=options["item"],
-        label=options["label"],
-        annotator=options["annotator"],
-        classes=None if classes is None else [name.strip() for name in classes.split(",")],
+        items=options["items"],
+        labels=options["labels"],
+        annotators=options["annotators"],
+        count=options["count"],
+        columns=_names(options["columns"]),
+        ignore=_names(options["ignore"]),
+        missing=_names(options["missing"]),
+        classes=None if classes is None else _names(classes),
+        drop_empty=options["drop_empty"],
         duplicates=options["duplicates"],
     )
+    say_read_as(votes)
+    return votes
+
+
+def _names(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
+def say_read_as(votes: Votes) -> None:
+    """Print on stderr how votes were read, how many there are, and what looks odd."""
+    if votes.read_as is None:
+        return
+    sizes = f"{votes.n_votes:,} votes on {len(votes):,} items"
+    people = " by unknown annotators" if votes.annotators is None else f" by {len(votes.annotators):,} annotators"
+    shown = ", ".join(votes.classes[:8]) + (", …" if len(votes.classes) > 8 else "")
+    click.echo(printable(str(votes.read_as)), err=True)
+    click.echo(f"  {sizes}{people}, {len(votes.classes):,} classes: {printable(shown)}", err=True)
+    say(votes.read_as.notes)
+    for warning in votes.read_as.warnings:
+        click.echo(click.style(f"  warning: {printable(warning)}", fg="yellow"), err=True)
+
+
+def say(notes: Iterable[str]) -> None:
+    """Print notes on stderr."""
+    for note in notes:
+        click.echo(f"  note: {printable(note)}", err=True)
+
+
+def read_as_json(votes: Votes | None) -> dict[str, Any] | None:
+    """How votes were read, for JSON output; None where they were not read from a file."""
+    if votes is None or votes.read_as is None:
+        return None
+    sizes = {
+        "votes": votes.n_votes,
+        "items": len(votes),
+        "annotators": None if votes.annotators is None else len(votes.annotators),
+        "classes": len(votes.classes),
+    }
+    return {**votes.read_as.to_json(), **sizes}
+
+
+def items_of(people: Data) -> Items:
+    """The items that other files are matched to."""
+    from dissensus.votes.alignment import Items
+
+    return Items.of(people.votes) if people.votes is not None else Items(people.ids)
+
+
+def classes_are_named(people: Data) -> bool:
+    """Whether the classes have names, and not just numbers because their file has none."""
+    votes = people.votes
+    return votes is None or votes.read_as is None or "classes" not in votes.read_as.unnamed
+
+
+def rows_to_hold_out(people: Data, path: str | None) -> Any:
+    """The rows that --test-ids lists, int64; None without it."""
+    from dissensus.datasets.own_files import rows_of_ids
+
+    return None if path is None else rows_of_ids(items_of(people), path)
 
 
 def people_from(path: str, probs: bool, options: Mapping[str, Any]) -> Data:
@@ -68,8 +167,10 @@ def people_from(path: str, probs: bool, options: Mapping[str, Any]) -> Data:
 
     if not probs:
         return Data.of_votes(votes_from(path, options), name=path)
-    matrix = read_probabilities(path, item=options["item"])
+    matrix = read_probabilities(path, item=options["items"])
     n, k = matrix.values.shape
+    click.echo(f"read as: shares of {k} classes for {n:,} items{'' if matrix.ids else ', without ids'}", err=True)
+    say(matrix.notes)
     return Data(
         name=path,
         classes=matrix.classes or row_names(k),
@@ -88,6 +189,16 @@ def writable_folder(path: str) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(path, "no permission")
     return folder
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file that was asked for, or say why it cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as problem:
+        raise InputError(
+            f"this file cannot be written ({problem.strerror})", where=path, hint="Name a file in a folder of yours"
+        ) from None
 
 
 def _unwritable(path: str, why: str | None) -> InputError:

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.inputs import people_from, vote_options, writable_folder
+from dissensus.cli.feature_origin import check_made_alike, origin_of, read_origin, reads_texts, write_origin
+from dissensus.cli.inputs import (
+    items_of,
+    match_options,
+    people_from,
+    read_as_json,
+    rows_to_hold_out,
+    say,
+    vote_options,
+    writable_folder,
+)
+from dissensus.cli.parameters import FiniteRange
+from dissensus.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dissensus.datasets.data import Data
     from dissensus.estimator import VoteClassifier
 
@@ -42,7 +59,7 @@ def example(folder: str) -> None:
     gold = [f"{name},{data.classes[label]}" for name, label in zip(votes.items, data.gold[:items].tolist(), strict=True)]
     (target / "gold.csv").write_text("\n".join(["item,gold", *gold]) + "\n", encoding="utf-8")
     click.echo(
-        f"""{target}/votes.csv     {len(votes):,} votes on {items} handwritten digits by a simulated crowd
+        f"""{target}/votes.csv     {votes.n_votes:,} votes on {items} handwritten digits by a simulated crowd
 {target}/features.npy  their 64 pixels, one row per item
 {target}/gold.csv      the digits that were written
 
@@ -69,7 +86,13 @@ Examples:
 @click.option("--out", required=True, metavar="DIR", help="Folder for the model and its scores.")
 @click.option("--probs", is_flag=True, help="VOTES holds the share of each class per item, not votes.")
 @click.option("--gold", "gold_file", metavar="FILE", help="Gold labels, for accuracy, ECE and the target `gold`.")
-@click.option("--head", type=click.Choice(["mlp", "linear"]), default="mlp", show_default=True)
+@click.option(
+    "--head",
+    type=click.Choice(["auto", "linear", "mlp"]),
+    default="auto",
+    show_default=True,
+    help="auto: linear models and MLPs, whichever fit items left out best, pooled.",
+)
 @click.option(
     "--target",
     type=click.Choice(["empirical", "majority", "gold", "smoothed", "class_mean", "dirichlet", "dawid_skene"]),
@@ -84,12 +107,15 @@ Examples:
     show_default=True,
     help="How that distribution is presented to the optimiser.",
 )
-@click.option("--epochs", default=60, show_default=True, type=click.IntRange(1))
-@click.option("--batch", default=64, show_default=True, type=click.IntRange(1))
-@click.option("--lr", default=1e-3, show_default=True, type=click.FloatRange(0, min_open=True))
-@click.option("--hidden", default=256, show_default=True, type=click.IntRange(1), help="Width of the MLP's hidden layer.")
+@click.option("--epochs", type=click.IntRange(1), help="Of MLPs (default: chosen on items left out).")
+@click.option("--lr", type=FiniteRange(0, min_open=True), help="Learning rate of MLPs (default: 0.001).")
+@click.option("--dropout", type=FiniteRange(0, 1, max_open=True), help="Of MLPs (default: chosen).")
+@click.option("--weight-decay", type=FiniteRange(0), help="Of MLPs, or the penalty of --head linear (default: chosen).")
+@click.option("--hidden", type=click.IntRange(1), help="Width of the MLPs' hidden layer (default: 128).")
+@click.option("--batch", default=64, show_default=True, type=click.IntRange(1), help="Items per step of MLPs.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--device", help="cpu, cuda, … (default: a GPU if available).")
+@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
+@match_options
 @vote_options
 def fit(
     votes_file: str,
@@ -97,37 +123,57 @@ def fit(
     out: str,
     probs: bool,
     gold_file: str | None,
+    test_ids: str | None,
+    seed: int,
+    as_json: bool,
     head: str,
     target: str,
     delivery: str,
-    epochs: int,
+    epochs: int | None,
+    lr: float | None,
+    dropout: float | None,
+    weight_decay: float | None,
+    hidden: int | None,
     batch: int,
-    lr: float,
-    hidden: int,
-    seed: int,
-    device: str | None,
     **options: Any,
 ) -> None:
-    """Train a classifier on VOTES and features, and score it on held-out items.
+    """Train a classifier on VOTES and features, and score it on held-out items beside the baselines.
 
-    A fifth of the items is held out; a model trained on the rest is scored on them, raw and after temperature scaling
-    (cross-fitted on two halves). Then a model is trained on all items and saved to DIR, with a temperature if it helped.
+    By default, linear models and small MLPs are tried and judged on items left out; those that help are pooled. A model
+    made in this way without a fifth of the items (or those of --test-ids) is scored on them, beside logistic regression
+    on votes, logistic regression on majorities and the class prior. Then a model is made from all items and saved to DIR,
+    with a model card (README.md).
     """
+    import dissensus
     from dissensus.estimator import VoteClassifier
+    from dissensus.estimator.model_card import model_card
+    from dissensus.store.atomic_files import write_whole
 
     folder = writable_folder(out)
     data = _data(votes_file, features_file, probs, gold_file, options)
     settings: dict[str, Any] = {
-        "head": head, "target": target, "delivery": delivery, "epochs": epochs, "batch": batch, "lr": lr,
-        "hidden": hidden, "random_state": seed, "device": device,
+        "head": head, "target": target, "delivery": delivery, "epochs": epochs, "lr": lr, "dropout": dropout,
+        "weight_decay": weight_decay, "hidden": hidden, "batch": batch, "random_state": seed,
     }  # fmt: skip
+    rows = rows_to_hold_out(data, test_ids)
+    held_out = 0.2 if rows is None else rows.tolist()
     model = VoteClassifier(**settings)
-    scores = _fit_and_score(model, data)
+    scores = _fit_and_score(model, data, held_out)
+    scores["read_as"] = read_as_json(data.votes)
     model.save(folder)
-    (folder / "scores.json").write_text(json.dumps(scores, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    _print_fit(scores, model.temperature_)
-    click.echo(f"\nSaved to {folder} (model.json, model.safetensors, scores.json). Next:")
-    click.echo(f"  dissensus predict {folder} {features_file} --out predictions.csv")
+    origin = origin_of(features_file)
+    write_origin(folder, origin)
+    write_whole(folder / "scores.json", (json.dumps(scores, indent=1, allow_nan=False) + "\n").encode())
+    write_whole(folder / "README.md", model_card(data, features_file, scores, dissensus.__version__).encode())
+    if as_json:
+        click.echo(json.dumps(scores, indent=1, allow_nan=False))
+    else:
+        _print_fit(scores)
+        click.echo(f"\nSaved to {folder} (model.json, model.safetensors, features.json, scores.json, README.md). Next:")
+        new = "--texts NEW.csv" if reads_texts(origin) else shlex.quote(features_file)
+        click.echo(f"  dissensus predict {shlex.quote(str(folder))} {new} --out predictions.csv")
+    for warning in scores["warnings"]:
+        click.secho(f"\nWARNING: {warning}", fg="red", bold=True, err=True)
 
 
 def _data(votes_file: str, features_file: str, probs: bool, gold_file: str | None, options: dict[str, Any]) -> Data:
@@ -135,75 +181,90 @@ def _data(votes_file: str, features_file: str, probs: bool, gold_file: str | Non
 
     import torch
 
-    from dissensus.datasets.gold import read_gold
+    from dissensus.datasets.gold import gold_of
     from dissensus.datasets.own_files import read_features
-    from dissensus.votes.alignment import match_rows
+    from dissensus.votes.alignment import match
 
     people = people_from(votes_file, probs, options)
     x, ids = read_features(features_file)
-    rows = match_rows(people.ids, ids, len(x), path=features_file)
-    gold = None if gold_file is None else torch.from_numpy(read_gold(gold_file, people.classes, people.ids))
-    return replace(people, x=torch.from_numpy(x[rows]), gold=gold)
+    matched = match(items_of(people), ids, len(x), path=features_file, by_order=options["by_order"])
+    say([matched.note] if matched.note else [])
+    gold = None
+    if gold_file is not None:
+        read = gold_of(gold_file, people.classes, items_of(people), by_order=options["by_order"])
+        say(read.notes)
+        gold = torch.from_numpy(read.labels)
+    return replace(people, x=torch.from_numpy(x[matched.rows]), gold=gold)
 
 
-def _fit_and_score(model: VoteClassifier, data: Data) -> dict[str, Any]:
-    """Fit the model with a progress bar; return its scores on held-out items."""
+def _fit_and_score(model: VoteClassifier, data: Data, held_out: float | list[int]) -> dict[str, Any]:
+    """Fit the model and show how far it is; return its scores on held-out items."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    text = "training twice: without the held-out items, then with them"
-    columns = (TextColumn(text), BarColumn(), TextColumn("loss {task.fields[loss]:.4f}"), TimeRemainingColumn())
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     assert data.x is not None
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(text, loss=float("nan"))
+        task = bar.add_task("", total=1.0)
+        lines = _ProgressLines()
+
+        def progress(share: float, doing: str) -> None:
+            bar.update(task, completed=share, description=doing)
+            if not console.is_terminal:
+                lines(share, doing)
+
         return model.fit_measured(
             data.x.numpy(),
             data.votes if data.votes is not None else data.people.numpy(),
             data.gold,
             classes=data.classes,
-            progress=lambda done, total, loss: bar.update(task, completed=done, total=total, loss=loss),
+            held_out=held_out,
+            progress=progress,
         )
 
 
-def _print_fit(scores: dict[str, Any], temperature: float) -> None:
+class _ProgressLines:
+    """Where there is no terminal: a line on stderr when something else begins, at most one every few seconds."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self._every, self._printed_at, self._doing = every, time.monotonic(), ""
+
+    def __call__(self, share: float, doing: str) -> None:
+        now = time.monotonic()
+        if now - self._printed_at >= self._every and doing != self._doing:
+            self._printed_at, self._doing = now, doing
+            click.echo(f"{share:4.0%}  {doing}", err=True)
+
+
+def _print_fit(scores: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    raw, tempered = scores["raw"], scores.get("tempered_votes", {})
-    items = scores["items"]
-    console = Console()
-    console.print(
-        f"Trained on {items['train']:,} items, scored on {items['held_out']:,} held-out items:", highlight=False
-    )
+    from dissensus.estimator.model_card import COLUMNS, score_rows
+
+    items, console = scores["items"], Console()
+
+    def echo(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+
+    echo(f"Trained on {items['train']:,} items, scored on {items['held_out']:,} held-out items:")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, justify in (("", "left"), ("raw", "right"), ("tempered", "right"), ("perfect model", "right")):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
-    best = {
-        "soft_nll": ("soft_nll_expected", "soft_nll_floor"),
-        "entropy_spearman": ("entropy_spearman_ceiling",),
-    }
-    for name in ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman"):
-        at_best = next((raw[key] for key in best.get(name, ()) if raw.get(key) is not None), None)
-        table.add_row(
-            name, *(f"{value:.4f}" if value is not None else "–" for value in (raw[name], tempered.get(name), at_best))
-        )
+    table.add_column("")
+    for column in (*COLUMNS, "tempered"):
+        table.add_column(column, justify="right")
+    for name, values in score_rows(scores).items():
+        cells = ["–" if value is None else f"{value:.4f}" for value in values]
+        table.add_row(name, *cells, style="bold" if name == "this model" else "")
     console.print(table)
-    console.print(
-        "perfect model: an estimate of what the true distributions would score on so few votes (docs/metrics.md).",
-        highlight=False,
-    )
-    if raw["gold"] == "majority":
-        console.print(
-            "Accuracy and ECE are against the majority vote, because no gold labels were given.", highlight=False
-        )
-    if not tempered:
-        sentence = "No temperature could be fitted: only one item was held out, and two are needed."
-    elif temperature == 1:
-        sentence = "The temperature is not used: it did not help."
-    else:
-        sentence = f"The temperature is used: T = {temperature:.3f}."
-    console.print(f"{sentence} All scores are in scores.json.", highlight=False)
+    echo("logistic: logistic regression with a tuned penalty, on all votes or on the majority alone.")
+    echo("tempered: soft_nll after one temperature, fitted to half of the held-out items and judged on the other.")
+    echo("perfect model: an estimate of what the true distributions would score on so few votes (docs/metrics.md).")
+    if scores["raw"]["gold"] == "majority":
+        echo("Accuracy and ECE are against the majority vote, because no gold labels were given.")
+    parts = [f"{part['weight']:.0%} {part['name']}" for part in scores["chosen"] if part["weight"] > 0]
+    temperature = "" if scores["temperature"] == 1 else f"; temperature {scores['temperature']:.3f}"
+    echo(f"The saved model: {'; '.join(parts)}{temperature}.")
 
 
 @click.command(
@@ -211,20 +272,37 @@ def _print_fit(scores: dict[str, Any], temperature: float) -> None:
 Examples:
   dissensus predict model features.npy
   dissensus predict model features.npy --out predictions.csv
-  dissensus predict model features.npy --out predictions.npy
+  dissensus predict model --texts new.csv --out predictions.csv     encoded as the model's own items were
 """,
 )
 @click.argument("folder", metavar="DIR")
-@click.argument("features_file", metavar="FEATURES")
+@click.argument("features_file", metavar="[FEATURES]", required=False)
+@click.option("--texts", metavar="FILE", help="Instead of FEATURES: a table of texts.")
+@click.option("--pair", metavar="COLUMN", help="With --texts: the column of the second text of each pair.")
+@click.option("--encoder", metavar="NAME", help="For texts, as in `embed` (default: the one that the model knows).")
 @click.option("--out", metavar="FILE", help="npy, CSV or Parquet file (default: print CSV).")
-def predict(folder: str, features_file: str, out: str | None) -> None:
-    """Predict the class probabilities of the items of FEATURES with the model in DIR, one column per class."""
+def predict(
+    folder: str, features_file: str | None, texts: str | None, pair: str | None, encoder: str | None, out: str | None
+) -> None:
+    """Predict the class probabilities of new items with the model in DIR, one column per class.
+
+    The items come as FEATURES, or as --texts, which are encoded in the same way as those that the model was trained on.
+    """
     from dissensus.datasets.own_files import read_features
     from dissensus.estimator import VoteClassifier
     from dissensus.votes import write_predictions
 
+    if (features_file is None) == (texts is None):
+        what = "there are no items to predict" if texts is None else "FEATURES and --texts are given"
+        raise InputError(f"{what}, and one source is needed", where="predict", hint="Give FEATURES or --texts FILE")
+    if features_file is not None and (pair or encoder):
+        raise InputError("features are not encoded again", where="predict", hint="Leave out --pair and --encoder")
     model = VoteClassifier.load(folder)
-    x, ids = read_features(features_file)
+    ids: tuple[str, ...] | None
+    if features_file is not None:
+        x, ids = read_features(features_file)
+    else:
+        x, ids = _encoded_alike(Path(folder), texts or "", pair, encoder)
     probs = model.predict_proba(x)
     classes = tuple(model.classes_.tolist())
     if out is None:
@@ -232,3 +310,22 @@ def predict(folder: str, features_file: str, out: str | None) -> None:
     else:
         write_predictions(Path(out), probs, classes, ids)
         click.echo(f"{len(probs):,} items × {len(classes)} classes written to {out}")
+
+
+def _encoded_alike(
+    folder: Path, texts: str, pair: str | None, encoder: str | None
+) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """Features and ids of the texts in a table, made as those of the model in the folder were, or refused."""
+    from dissensus.cli.own_data import encoded_texts
+
+    origin = read_origin(folder)
+    name = encoder or origin.get("encoder")
+    if name is None:
+        problem = "this model was trained on features that no encoder of dissensus made"
+        raise InputError(problem, where=str(folder), hint="Give their FEATURES, or the --encoder that made them")
+    features = encoded_texts(texts, pair, name)
+    if origin:
+        check_made_alike(origin, features.provenance, folder)
+    else:
+        say([f"{folder} does not say how its features were made: you answer for {name}"])
+    return features.x, features.ids

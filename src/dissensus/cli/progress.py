@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypedDict
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dissensus.cli.output import printable
 from dissensus.engine.events import Event
 from dissensus.experiments.cost import duration
 from dissensus.store import locks
+from dissensus.store.atomic_files import read_whole
+from dissensus.store.json_types import misfit, parse_json
 from dissensus.store.ledger import Ledger
 
 MOST_SHOWN = 12
+ItemProgress = Callable[[int, int], None]
+"""(items done, items in all)"""
+
 ENDED = frozenset({"already_done", "done", "failed", "blocked"})
 """Kinds of event after which a run takes no more time here. A run that stopped, or runs elsewhere, still might."""
 
@@ -79,6 +87,9 @@ class Display:
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
+        if event.kind == "note":
+            self._print(f"{self._label(event.run)}: {event.message}", style="yellow")
+            return
         if event.kind == "started":
             self._running[event.run] = RunProgress()
         elif event.kind == "epoch":
@@ -96,10 +107,15 @@ class Display:
             self._computed += 1
         elif event.kind in ("failed", "blocked", "disk_full"):
             self._failed += 1
-            problem = "the disk is full" if event.kind == "disk_full" else event.kind
-            label = self._labels.get(event.run, event.run)
-            self._console.print(f"{problem}: {label}\n{event.message}", style="red", markup=False, highlight=False)
+            problem = "nothing can be written" if event.kind == "disk_full" else event.kind
+            self._print(f"{problem}: {self._label(event.run)}\n{event.message}", style="red")
         self._print_line()
+
+    def _label(self, run_id: str) -> str:
+        return self._labels.get(run_id, run_id)
+
+    def _print(self, text: str, style: str) -> None:
+        self._console.print(printable(text), style=style, markup=False, highlight=False, emoji=False)
 
     @property
     def _ended(self) -> int:
@@ -132,7 +148,7 @@ class Display:
 
     def _render(self) -> RenderableType:
         bar = ProgressBar(total=max(1, self._total), completed=self._ended, width=40)
-        runs = {self._labels.get(run_id, run_id): run for run_id, run in self._running.items()}
+        runs = {self._label(run_id): run for run_id, run in self._running.items()}
         return Group(Text(self._line()), bar, progress_table(runs))
 
 
@@ -144,10 +160,31 @@ def progress_table(runs: Mapping[str, RunProgress]) -> Table:
     for label, run in list(runs.items())[:MOST_SHOWN]:
         bar = ProgressBar(total=1.0, completed=run.share, width=16)
         loss = "" if run.loss is None else f"{run.loss:.4f}"
-        table.add_row(label, f"{run.epoch}/{run.epochs}", loss, bar)
+        table.add_row(Text(printable(label).replace("\n", " ")), f"{run.epoch}/{run.epochs}", loss, bar)
     if len(runs) > MOST_SHOWN:
         table.add_row(f"and {len(runs) - MOST_SHOWN} more", "", "", "")
     return table
+
+
+@contextmanager
+def counted_items(words: str, console: Console | None = None, quiet_every: float = 10.0) -> Iterator[ItemProgress]:
+    """Show how many items are done: a bar on a terminal, elsewhere a line every `quiet_every` seconds and at the end."""
+    shown = console or Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    printed_at = time.monotonic()
+
+    def print_line(done: int, total: int) -> None:
+        nonlocal printed_at
+        if done == total or time.monotonic() - printed_at > quiet_every:
+            printed_at = time.monotonic()
+            shown.print(f"{words}: {done:,} of {total:,} items", markup=False, highlight=False, soft_wrap=True)
+
+    if not shown.is_terminal:
+        yield print_line
+        return
+    with Progress(*columns, console=shown, transient=True) as bar:
+        task = bar.add_task(words, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @dataclass(frozen=True)
@@ -166,6 +203,23 @@ class PlanStatus:
         return f"{self.done}/{self.total} runs are done, {len(self.under_way)} running{failed}"
 
 
+class _ProgressJson(TypedDict):
+    epoch: int
+    epochs: int
+    loss: float | None
+
+
+def _read_progress(ledger: Ledger, run_id: str) -> RunProgress:
+    """As far as it is known: a run that has just started wrote none, and no result depends on what is damaged."""
+    try:
+        progress = parse_json(read_whole(ledger.progress_file(run_id)))
+    except (FileNotFoundError, ValueError):
+        return RunProgress()
+    if misfit(progress, _ProgressJson):
+        return RunProgress()
+    return RunProgress(progress["epoch"], progress["epochs"], progress["loss"])
+
+
 def read_status(labels: Mapping[str, str], ledger: Ledger) -> PlanStatus:
     """Which of these runs are done, running (some process holds the lock) or failed.
 
@@ -178,10 +232,7 @@ def read_status(labels: Mapping[str, str], ledger: Ledger) -> PlanStatus:
     for run_id in (run_id for run_id in labels if run_id in begun):
         label, error = labels[run_id], ledger.error_file(run_id)
         if locks.is_held(ledger.lock_file(run_id), now=now):
-            try:
-                running[label] = RunProgress(**json.loads(ledger.progress_file(run_id).read_text(encoding="utf-8")))
-            except FileNotFoundError:  # just started
-                running[label] = RunProgress()
+            running[label] = _read_progress(ledger, run_id)
         elif error.is_file():
-            failed[label] = error.read_text(encoding="utf-8")
+            failed[label] = read_whole(error).decode("utf-8", "replace")
     return PlanStatus(len(finished), len(labels), running, failed)

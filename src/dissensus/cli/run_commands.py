@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dissensus.cli.out_folder import ledger_of, read_experiment
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def ledger_at(folder: str) -> Ledger:
-    """The ledger in a folder: the folder itself, or `runs` inside the --out folder of an experiment."""
+    """The ledger in a folder: the folder itself, or that of the experiment whose --out folder it is."""
     from dissensus.store.ledger import Ledger
 
-    path = Path(folder)
-    if not path.is_dir():
+    if not Path(folder).is_dir():
         raise InputError("there is no such folder", where=folder, hint="Pass the --out folder of a `dissensus run`")
-    return Ledger(path / "runs" if (path / "runs").is_dir() else path)
+    ledger = Ledger(folder)
+    return ledger if ledger.exists else ledger_of(folder)
 
 
 @click.group(
@@ -46,21 +47,35 @@ def runs() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(folder: str, as_json: bool) -> None:
     """List finished runs, one per line: id, data, method, seed, soft NLL, accuracy, seconds."""
-    from dissensus.training.recipe import Recipe
+    from dissensus.store.spec import canonical
 
     summaries = ledger_at(folder).summaries()
     if as_json:
         click.echo(json.dumps([vars(summary) for summary in summaries], ensure_ascii=False))
         return
+    methods: dict[str, str] = {}  # by settings: thousands of runs differ in their seed alone
     for run in summaries:
-        name, seed = run.settings.get("name", run.kind), ""
+        name, seed = str(run.settings.get("name", run.kind)), ""
         if run.kind == "train":
-            name = f"{run.settings['data']['name']}: {Recipe.of(run.settings).method}"
-            seed = f"seed {run.settings['seed']}"
+            settings = canonical({**run.settings, "seed": 0})
+            if settings not in methods:
+                methods[settings] = _data_and_method(run.settings)
+            name, seed = methods[settings], f"seed {run.settings.get('seed')}"
         values = {metric: run.raw.get(metric) for metric in ("soft_nll", "accuracy")}
         scores = "  ".join(f"{metric} {value:.4f}" for metric, value in values.items() if value is not None)
         click.echo(f"{run.id}  {name:<44}  {seed:<8}  {scores}  {run.seconds or 0:.1f} s")
     click.echo(f"{len(summaries)} runs", err=True)
+
+
+def _data_and_method(settings: dict[str, Any]) -> str:
+    from dissensus.store.spec import UnknownFormatError
+    from dissensus.training.recipe import Recipe
+
+    try:
+        recipe = Recipe.of(settings)
+    except UnknownFormatError:
+        return "train, in the form of another version"
+    return f"{recipe.data}: {recipe.method}"
 
 
 @runs.command()
@@ -78,7 +93,7 @@ def show(folder: str, run_id: str) -> None:
 def rm(folder: str, run_ids: tuple[str, ...]) -> None:
     """Remove runs, finished or not. They are computed again when a recipe needs them."""
     ledger = ledger_at(folder)
-    known = [*ledger.ids(), *ledger.begun()]
+    known = [*ledger.ids(), *ledger.without_record(), *ledger.begun()]
     for run_id in [_full_id(ledger, run_id, known) for run_id in run_ids]:
         ledger.remove(run_id)
         click.echo(f"removed {run_id}")
@@ -89,11 +104,12 @@ def rm(folder: str, run_ids: tuple[str, ...]) -> None:
 def verify(folder: str) -> None:
     """Check every file of every run against its checksum; exit with code 1 if one was edited, truncated or lost."""
     ledger = ledger_at(folder)
-    damaged = {run_id: problems for run_id in ledger.ids() if (problems := ledger.verify(run_id))}
+    run_ids = [*ledger.ids(), *ledger.without_record()]
+    damaged = {run_id: problems for run_id in run_ids if (problems := ledger.verify(run_id))}
     for run_id, problems in damaged.items():
         click.echo(f"{run_id}: {'; '.join(problems)}")
     hint = ": remove them with `dissensus runs rm`" if damaged else ""
-    click.echo(f"{len(ledger.ids())} runs, {len(damaged)} damaged{hint}")
+    click.echo(f"{len(run_ids)} runs, {len(damaged)} damaged{hint}")
     if damaged:
         sys.exit(1)
 
@@ -140,7 +156,7 @@ def pack(folder: str, file: str) -> None:
 
 
 def _full_id(ledger: Ledger, start: str, known: Sequence[str] | None = None) -> str:
-    matching = {run_id for run_id in known or ledger.ids() if run_id.startswith(start)}
+    matching = {run_id for run_id in (ledger.ids() if known is None else known) if run_id.startswith(start)}
     if len(matching) != 1:
         count = "no run begins" if not matching else f"{len(matching)} runs begin"
         raise InputError(f"{count} with {start!r}", where=str(ledger.folder), hint="List them with `dissensus runs ls`")
@@ -154,7 +170,7 @@ Example, from another terminal, or another machine with the same folder:
 """,
 )
 @click.argument("folder", metavar="DIR")
-@click.option("--ledger", metavar="DIR", help="Folder with the finished runs (default: DIR/runs).")
+@click.option("--ledger", metavar="DIR", help="Folder with the finished runs (default: the one that the run used).")
 @click.option("--once", is_flag=True, help="Print the state once and exit.")
 def watch(folder: str, ledger: str | None, once: bool) -> None:
     """Follow a running experiment: how many runs are done, which are running, which failed."""
@@ -162,12 +178,11 @@ def watch(folder: str, ledger: str | None, once: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from dissensus.cli.experiment_commands import labels_of, read_experiment
+    from dissensus.cli.experiment_commands import labels_of
     from dissensus.cli.progress import progress_table, read_status
-    from dissensus.store.ledger import Ledger
 
     labels = labels_of(read_experiment(folder))
-    runs_folder = Ledger(ledger or Path(folder) / "runs")
+    runs_folder = ledger_of(folder, ledger)
     status = read_status(labels, runs_folder)
     if not once:
         with Live(refresh_per_second=2) as live:

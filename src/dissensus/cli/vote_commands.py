@@ -1,4 +1,4 @@
-"""`inspect` and `score`: describe votes, and score a model's probabilities against them."""
+"""`score`: a model's probabilities against the votes."""
 
 from __future__ import annotations
 
@@ -7,79 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.inputs import people_from, vote_options, votes_from
+from dissensus.cli.inputs import (
+    classes_are_named,
+    items_of,
+    match_options,
+    people_from,
+    read_as_json,
+    rows_to_hold_out,
+    say,
+    vote_options,
+)
+from dissensus.errors import InputError
 
 if TYPE_CHECKING:
     from dissensus.datasets.data import Data
-
-
-@click.command(
-    epilog="""\b
-Examples:
-  dissensus inspect votes.csv
-  dissensus inspect ratings.tsv --item instance_id --annotator user_id --label politeness
-  dissensus inspect cifar10h-counts.npy --json
-""",
-)
-@click.argument("votes_file", metavar="VOTES")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@vote_options
-def inspect(votes_file: str, as_json: bool, **options: Any) -> None:
-    """Describe VOTES: items, votes, annotators, classes, agreement, ties.
-
-    VOTES is a long table (one row per vote: CSV, TSV, JSONL, Parquet), a wide table (items × annotators) or a matrix of
-    counts (npy, npz, CSV, Parquet).
-    """
-    from dissensus.votes import inspect_votes
-
-    facts = inspect_votes(votes_from(votes_file, options))
-    if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False, indent=1))
-    else:
-        _print_facts(votes_file, facts)
-
-
-def _print_facts(name: str, facts: dict[str, Any]) -> None:
-    per_item, alpha, n = facts["votes_per_item"], facts["krippendorff_alpha"], facts["items"]
-    people = "unknown" if facts["annotators"] is None else f"{facts['annotators']:,}"
-    lines = [
-        ("items", f"{n:,}"),
-        ("votes", f"{facts['votes']:,}"),
-        ("annotators", people),
-        ("votes per item", f"{per_item['fewest']} to {per_item['most']}, mean {per_item['mean']:.2f}"),
-        ("unanimous", f"{facts['unanimous_items']:,} items ({facts['unanimous_items'] / n:.1%})"),
-        ("no unique majority", f"{facts['tied_items']:,} items ({facts['tied_items'] / n:.1%})"),
-        ("mean entropy", f"{facts['mean_entropy']:.4f} nats"),
-        (
-            "Krippendorff's alpha",
-            "undefined (no item has two votes, or all votes agree)" if alpha is None else f"{alpha:.4f}",
-        ),
-    ]
-    click.echo(click.style(name, bold=True))
-    for label, value in lines:
-        click.echo(f"  {label:<22}{value}")
-    click.echo("\n  votes by class")
-    _bars(facts["classes"])
-    histogram = facts["entropy_histogram"]
-    edges = histogram["edges"]
-    bins = {"0 (unanimous)": histogram["zero"]}
-    for low, high, count in zip(edges[:-1], edges[1:], histogram["counts"], strict=True):
-        bins[f"to {high:.2f}" if low else f"above 0 to {high:.2f}"] = count
-    click.echo("\n  items by vote entropy, in nats")
-    _bars(bins)
-
-
-def _bars(counts: dict[str, int], width: int = 40, most: int = 20) -> None:
-    """Print a horizontal bar chart; bars beyond `most` are added up in a last one."""
-    shown = dict(list(counts.items())[:most])
-    if len(counts) > most:
-        shown[f"{len(counts) - most} others"] = sum(list(counts.values())[most:])
-    longest = max(len(label) for label in shown)
-    full = max(1, max(shown.values()))
-    for label, count in shown.items():
-        eighths = round(8 * width * count / full)
-        bar = "█" * (eighths // 8) + ("▏▎▍▌▋▊▉"[eighths % 8 - 1] if eighths % 8 else "")
-        click.echo(f"    {label:<{longest}}  {bar} {count:,}")
 
 
 @click.command(
@@ -95,7 +36,9 @@ Examples:
 @click.option("--logits", is_flag=True, help="PREDICTIONS are logits (or log-probabilities), not probabilities.")
 @click.option("--probs", is_flag=True, help="VOTES holds the share of each class per item, not votes.")
 @click.option("--gold", "gold_file", metavar="FILE", help="Gold labels (default: the majority vote).")
+@click.option("--intersect", is_flag=True, help="Score the items that are in both files, and say how many.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@match_options
 @vote_options
 def score(
     predictions_file: str,
@@ -103,38 +46,78 @@ def score(
     logits: bool,
     probs: bool,
     gold_file: str | None,
+    intersect: bool,
     as_json: bool,
+    test_ids: str | None,
+    by_order: bool,
     **options: Any,
 ) -> None:
     """Score any model's PREDICTIONS [items × classes] against VOTES: all metrics, with their floors and ceilings.
 
-    PREDICTIONS is npy, npz, CSV or Parquet. Rows are matched by id if both files have ids, otherwise by order.
+    PREDICTIONS is npy, npz, CSV or Parquet. Columns are matched by the names of the classes and rows by id wherever both
+    files have them; where one has none, they are matched by order, and it is said. With --test-ids, only those items are
+    scored.
     Scores are shown raw and after temperature scaling. Two temperatures are cross-fitted on halves of these items: one to
     the votes, one to the gold labels alone.
     """
     from dataclasses import replace
 
+    import numpy as np
     import torch
 
-    from dissensus.datasets.gold import read_gold
+    from dissensus.cli.stage_progress import StageProgress
+    from dissensus.datasets.gold import gold_of
     from dissensus.datasets.own_files import read_predictions, read_probabilities
     from dissensus.engine.judging import judge
+    from dissensus.metrics.vote_mixture import MOST_ITEMS
     from dissensus.models.predictions import Predictions
+    from dissensus.votes.alignment import match
 
     people = people_from(votes_file, probs, options)
     matrix = (read_predictions if logits else read_probabilities)(predictions_file)
-    in_order = replace(matrix, values=matrix.for_classes(people.classes)).for_items(people.ids)
-    values = torch.from_numpy(in_order)
+    matrix = matrix.with_classes(people.classes, named=classes_are_named(people), by_order=by_order)
+    items = items_of(people)
+    some = intersect or test_ids is not None
+    matched = match(items, matrix.ids, len(matrix.values), path=predictions_file, by_order=by_order, intersect=some)
+    notes = [*matrix.notes, *([matched.note] if matched.note else [])]
+    kept, rows = matched.kept, matched.rows
+    if test_ids is not None:
+        chosen = np.isin(kept, held_out := rows_to_hold_out(people, test_ids))
+        kept, rows = kept[chosen], rows[chosen]
+        if absent := len(held_out) - len(kept):
+            raise InputError(
+                f"{absent:,} of the --test-ids have no row", where=predictions_file, hint="Predict all of them"
+            )
+    people = people if len(kept) == len(people) else people.subset(torch.from_numpy(kept))
+    in_order = np.array_equal(rows, np.arange(len(matrix.values)))
+    values = torch.from_numpy(matrix.values if in_order else matrix.values[rows])
     if gold_file is not None:
-        people = replace(people, gold=torch.from_numpy(read_gold(gold_file, people.classes, people.ids)))
-    predictions = Predictions(values if logits else values.log())  # log-probabilities are logits, too
-    scores, temperatures = judge(predictions, people, torch.arange(len(people)), seed=0)
+        gold = gold_of(gold_file, people.classes, replace(items, ids=people.ids), by_order=by_order, intersect=True)
+        people, notes = replace(people, gold=torch.from_numpy(gold.labels)), [*notes, *gold.notes]
+    elif people.votes is not None:
+        notes += _ties(people)
+    say(notes)
+    del matrix  # one matrix of the predictions' size is enough
+    predictions = Predictions(values if logits else values.log_())  # log-probabilities are logits, too
+    with StageProgress() as tell:
+        scores, temperatures = judge(predictions, people, torch.arange(len(people)), seed=0, tell=tell)
     raw = scores.pop("raw")
     if as_json:
-        document = {**raw, **scores, "temperatures": temperatures, "items": len(people)}
+        reading = {"read_as": read_as_json(people.votes), "notes": notes}
+        document = {**raw, **scores, "temperatures": temperatures, "items": len(people), **reading}
+        if people.votes is not None:
+            document["items_behind_estimates"] = min(len(people), MOST_ITEMS)
         click.echo(json.dumps(document, indent=1, allow_nan=False))
     else:
         _print_scores(people, raw, scores, temperatures)
+
+
+def _ties(people: Data) -> list[str]:
+    """A note on majorities that are ties, where accuracy is against the majority."""
+    shares = people.people
+    tied = int(((shares == shares.max(1, keepdim=True).values).sum(1) > 1).sum())
+    said = f"{tied:,} of {len(people):,} items have no unique majority; accuracy takes the first of the tied classes"
+    return [said] if tied else []
 
 
 def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], temperatures: dict[str, Any]) -> None:
@@ -142,6 +125,7 @@ def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], t
     from rich.table import Table
 
     from dissensus.metrics import METRICS
+    from dissensus.metrics.vote_mixture import MOST_ITEMS
 
     console = Console()
     against = "gold labels" if raw["gold"] == "given" else "the majority vote (no gold labels were given)"
@@ -164,6 +148,12 @@ def _print_scores(people: Data, raw: dict[str, Any], tempered: dict[str, Any], t
         cells = [_cell(scores.get(name)) for scores in (raw, *tempered.values())]
         table.add_row(name + arrow, *cells, *([METRICS[name].about] if wide else []))
     console.print(table)
+    if people.votes is not None and len(people) > MOST_ITEMS:
+        console.print(
+            f"The estimates (soft_nll_expected and the ceilings) are from {MOST_ITEMS:,} items, taken at equal distances "
+            "from the list of all items in the order of their counts.",
+            highlight=False,
+        )
     if not tempered:
         console.print(
             "No temperature could be fitted: a probability is exactly 0, or there is only one item.", highlight=False

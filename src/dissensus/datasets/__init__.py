@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dissensus.datasets import chaosnli, cifar10, cifar10h, cifar10h_hard, cifar100, digits, popquorn, samples, svhn
+from dissensus.datasets import (
+    chaosnli,
+    cifar10,
+    cifar10h,
+    cifar10h_hard,
+    cifar100,
+    digits,
+    kept_sets,
+    popquorn,
+    samples,
+    svhn,
+)
 from dissensus.datasets.catalogue import Entry, Status, data_root
 from dissensus.datasets.data import Data
 from dissensus.datasets.download import DownloadProgress, fetch
@@ -33,7 +44,9 @@ DATASETS = {member.name: member for member in _MEMBERS}
 
 
 def entry(name: str) -> Entry:
-    """The entry of a data set in the catalogue; an unknown name is bad input."""
+    """The entry of a data set; an unknown name is bad input. The user's own sets are in no catalogue."""
+    if name == kept_sets.OWN:
+        return kept_sets.ENTRY
     if name not in DATASETS:
         raise InputError(f"{name!r} is not one of {', '.join(DATASETS)}", where="data set", state="")
     return DATASETS[name]
@@ -45,7 +58,7 @@ def load(name: str, *, features: str | None = None, **options: Any) -> Data:
     `features` names an encoder, whose features (`dissensus embed`) then take the place of images or texts as `x`.
 
     >>> data = load("digits", votes=10)
-    >>> data.x.shape, len(data.votes)
+    >>> data.x.shape, data.votes.n_votes
     (torch.Size([1797, 1, 8, 8]), 17970)
     """
     loader = entry(name).load

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from dissensus.errors import InputError
+from dissensus.store.atomic_files import NO_ROOM, NOT_ALLOWED
 
 
 def unpack(archive: Path, folder: Path, *, name: str) -> None:
@@ -28,8 +27,13 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
                 with target.open("wb") as out:
                     shutil.copyfileobj(content, out)
                 paths.append(path)
-        except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"the archive cannot be read ({error})", where=name, hint="Fetch it again") from error
+        except InputError:
+            raise
+        except Exception as error:  # the readers of archives have no one error for bytes that are none
+            if isinstance(error, OSError) and error.errno in (*NO_ROOM, *NOT_ALLOWED):  # this is about the folder
+                raise
+            problem = f"the archive cannot be read ({error or type(error).__name__})"
+            raise InputError(problem, where=name, hint="Fetch it again") from error
         for path in paths:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (staging / path).replace(folder / path)

@@ -9,22 +9,18 @@ part of ChaosNLI, has other classes and is not read.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.votes.exports.chaos_lines import CLASSES, chaos_counts, why
 from dissensus.votes.votes import Votes
 
-CLASSES = ("entailment", "neutral", "contradiction")
-LETTERS = "enc"  # how `label_counter` names them
 FOLDER = "chaosNLI_v1.0"
 PARTS = {"SNLI pairs": ("chaosNLI_snli.jsonl", 1514), "MNLI pairs": ("chaosNLI_mnli_m.jsonl", 1599)}
 PAIRS = sum(official for _, official in PARTS.values())
-SAME_ENTROPY = 1e-9  # bits
 
 
 def load(root: Path | None = None) -> Data:
@@ -54,31 +50,15 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
                 row = json.loads(line)
                 example = row["example"]
                 pair = (str(example["premise"]), str(example["hypothesis"]))
-                counts = _counts(row)
+                counts = chaos_counts(row)
                 yield str(row["uid"]), pair, counts
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
-                    f"this is not a line of ChaosNLI ({_why(error)})",
+                    f"this is not a line of ChaosNLI ({why(error)})",
                     where=f"{path}:{number}",
                     hint="Remove the file and run `dissensus data get chaosnli`",
                     state="",
                 ) from error
-
-
-def _counts(row: Mapping[str, Any]) -> list[int]:
-    """`label_count`, which must agree with the two other fields that hold the votes."""
-    counts = [int(count) for count in row["label_count"]]
-    if [int(row["label_counter"].get(letter, 0)) for letter in LETTERS] != counts:
-        raise ValueError(f"label_count {counts} and label_counter {row['label_counter']} differ")
-    total = sum(counts)
-    bits = -sum(count / total * math.log2(count / total) for count in counts if count)
-    if abs(bits - float(row["entropy"])) > SAME_ENTROPY:
-        raise ValueError(f"the entropy of {counts} is {bits:.6f} bits, not {row['entropy']}")
-    return counts
-
-
-def _why(error: Exception) -> str:
-    return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:

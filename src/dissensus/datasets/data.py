@@ -13,6 +13,7 @@ from torch import Tensor
 from dissensus.errors import InputError
 from dissensus.metrics.agreement import majority
 from dissensus.metrics.checks import check_probabilities
+from dissensus.metrics.row_blocks import Rows, blocks
 from dissensus.votes.votes import Votes
 
 Text = str | tuple[str, str]
@@ -101,10 +102,23 @@ class Data:
         """Votes counted, int64 [N, K]; None where only probabilities are known."""
         return None if self.votes is None else torch.from_numpy(self.votes.counts.copy())
 
+    def people_rows(self, rows: Tensor) -> Rows:
+        """`people` of these items, made as it is read: 100,000 items of 1,000 classes take no room."""
+        if self.votes is None or "people" in vars(self):
+            return self.people[rows]
+        return _FewRows(self.votes, rows, shares=True)
+
+    def count_rows(self, rows: Tensor) -> Rows | None:
+        """`counts` of these items, made as they are read."""
+        return None if self.votes is None else _FewRows(self.votes, rows)
+
     @cached_property
     def labels(self) -> Tensor:
         """One class per item for hard metrics and strata, int64 [N]: gold where there is one, else the majority."""
-        return self.gold.long() if self.gold is not None else majority(self.people)
+        if self.gold is not None:
+            return self.gold.long()
+        people = self.people_rows(torch.arange(len(self)))
+        return torch.cat([majority(people[block]) for block in blocks(people.shape)])
 
     @property
     def has_gold(self) -> bool:
@@ -117,20 +131,36 @@ class Data:
         sha = hashlib.sha256(repr((self.name, self.classes, self.ids)).encode())
         if self.texts is not None:
             sha.update(repr(self.texts).encode())
-        parts = {"x": self.x, "probs": self.probs, "gold": self.gold, "truth": self.truth}
-        if self.votes is not None:
-            parts["item"], parts["label"] = (
-                torch.from_numpy(self.votes.item.copy()),
-                torch.from_numpy(self.votes.label.copy()),
-            )
-            if self.votes.annotator is not None:
-                sha.update(repr(self.votes.annotators).encode())
-                parts["annotator"] = torch.from_numpy(self.votes.annotator.copy())
-        for name, part in parts.items():
+        if self.votes is not None and self.votes.annotators is not None:
+            sha.update(repr(self.votes.annotators).encode())
+        for name, part in {"x": self.x, "probs": self.probs, "gold": self.gold, "truth": self.truth}.items():
             if part is not None:
                 sha.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
                 sha.update(np.ascontiguousarray(part.numpy()).tobytes())
+        if self.votes is not None:
+            for column in self.votes.columns:
+                sha.update(f"{column} torch.int64 ({self.votes.n_votes},)".encode())
+                for rows in self.votes.rows_in_parts(column):
+                    sha.update(np.ascontiguousarray(rows).tobytes())
         return sha.hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class _FewRows:
+    """Votes counted [N, K], or their shares, for some items, made as they are read."""
+
+    votes: Votes
+    rows: Tensor
+    shares: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N, K)."""
+        return len(self.rows), len(self.votes.classes)
+
+    def __getitem__(self, rows: slice, /) -> Tensor:
+        counts = self.votes.counts_of(self.rows[rows].numpy())
+        return torch.from_numpy(counts / counts.sum(1, keepdims=True) if self.shares else counts)
 
 
 def to_float(x: Tensor) -> Tensor:

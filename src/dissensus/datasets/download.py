@@ -12,11 +12,13 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from dissensus.datasets.archives import unpack
 from dissensus.datasets.catalogue import Remote
 from dissensus.errors import InputError
+from dissensus.store.atomic_files import read_whole
+from dissensus.store.json_types import misfit, parse_json
 
 CHUNK = 1 << 18
 ATTEMPTS = 5
@@ -46,6 +48,8 @@ def fetch(
         root.mkdir(parents=True, exist_ok=True)
         record = _read_record(root)
         part = root / f".{remote.name}.part"
+        if part.is_symlink():  # none of ours: it would lead the bytes elsewhere
+            part.unlink()
         _download(remote, part, progress=progress, timeout=timeout, sleep=sleep)
         try:
             sha256, verdict = _check(remote, part, known=record.get(remote.url, {}).get("sha256"))
@@ -90,7 +94,7 @@ def _attempt(remote: Remote, part: Path, *, progress: DownloadProgress | None, t
     """One request. New bytes are appended to old ones only if the server confirms that the file is still the same
     (If-Range), or if a published checksum is checked in the end.
     """
-    validator = _validator_file(part).read_text() if _validator_file(part).exists() else ""
+    validator = _known_validator(part)
     have = _size(part) if validator or remote.md5 else 0
     headers = {"User-Agent": "dissensus", "Accept-Encoding": "identity"}
     if have:
@@ -109,8 +113,8 @@ def _attempt(remote: Remote, part: Path, *, progress: DownloadProgress | None, t
             raise _InterruptedError("the server sent another part than requested")
         done = have if answer.status == 206 else 0
         length = answer.headers.get("Content-Length")
-        total = None if length is None else done + int(length)
-        _validator_file(part).write_text(_validator(answer.headers))
+        total = done + int(length) if length is not None and length.isdecimal() else None
+        _validator_file(part).write_text(_validator(answer.headers), encoding="utf-8", errors="replace")
         with part.open("ab" if done else "wb") as out:
             while chunk := _read(answer):
                 out.write(chunk)
@@ -192,10 +196,22 @@ def _check(remote: Remote, part: Path, *, known: Any) -> tuple[str, str]:
 def _read_record(root: Path) -> dict[str, dict[str, Any]]:
     path = root / RECORD
     try:
-        record: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+        record: dict[str, dict[str, Any]] = parse_json(read_whole(path))
+    except FileNotFoundError:
+        return {}
     except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"this is not JSON ({error})", where=str(path), hint="Correct it, or remove it") from error
+    if problem := misfit(record, dict[str, _Downloaded]):
+        raise InputError(f"this is no record of downloads ({problem})", where=str(path), hint="Correct it, or remove it")
     return record
+
+
+class _Downloaded(TypedDict):
+    """What is kept of a download, by its address."""
+
+    sha256: str
 
 
 def _write_record(root: Path, record: dict[str, dict[str, Any]]) -> None:
@@ -206,6 +222,15 @@ def _write_record(root: Path, record: dict[str, dict[str, Any]]) -> None:
 
 def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
+
+
+def _known_validator(part: Path) -> str:
+    """What the server called the version of the part that is here; empty where that is not known, or damaged."""
+    try:
+        validator = read_whole(_validator_file(part)).decode("ascii")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
+    return validator if validator.isprintable() else ""
 
 
 def _validator_file(part: Path) -> Path:

@@ -25,7 +25,9 @@ from torch import Tensor
 from dissensus.datasets.catalogue import data_root, user_cache
 from dissensus.datasets.data import Data, Text
 from dissensus.errors import InputError
-from dissensus.votes.files import load_arrays
+from dissensus.votes.array_files import load_arrays
+from dissensus.votes.json_rows import parse_json
+from dissensus.votes.matrices import array_names
 from dissensus.votes.votes import Ints
 
 Contents = Sequence[Text] | Tensor
@@ -138,7 +140,10 @@ def read(path: Path) -> Features:
     if "ids" not in arrays or "x" not in arrays or arrays["x"].ndim != 2 or arrays["x"].dtype.kind not in "fiu":
         raise _bad(path, f"there are no `ids` and no matrix of numbers `x` in it ({', '.join(arrays) or 'it is empty'})")
     x = arrays["x"].astype(np.float32, copy=False)
-    names = {name: tuple(map(str, arrays[name].tolist())) for name in ("ids", "keys") if name in arrays}
+    listed = {name: arrays[name] for name in ("ids", "keys") if name in arrays}
+    if any(array.ndim != 1 for array in listed.values()):
+        raise _bad(path, "its ids are not a list")
+    names = {name: array_names(array) for name, array in listed.items()}
     for name, values in names.items():
         if len(values) != len(x):
             raise _bad(path, f"there are {len(values):,} {name} for {len(x):,} rows")
@@ -148,7 +153,9 @@ def read(path: Path) -> Features:
     finite = np.isfinite(x).all(1)
     if not finite.all():
         raise _bad(path, f"the features of {ids[int(np.argmin(finite))]!r} are not all finite")
-    provenance = json.loads(str(arrays["provenance"])) if "provenance" in arrays else {}
+    provenance = parse_json(str(arrays["provenance"]), str(path)) if "provenance" in arrays else {}
+    if not isinstance(provenance, dict):
+        raise _bad(path, "its provenance is not a JSON object")
     return Features(ids, x, provenance, names.get("keys"))
 
 

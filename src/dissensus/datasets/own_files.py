@@ -1,15 +1,28 @@
-"""The user's own files: predictions, probabilities, features."""
+"""The user's own files: predictions, probabilities, features, and lists of ids."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dissensus.errors import InputError
-from dissensus.metrics.checks import check_shares
-from dissensus.votes.files import PathLike, kind_of
-from dissensus.votes.matrices import Matrix, array_matrix, table_matrix
+from dissensus.metrics.checks import SHARES_TOLERANCE, check_shares
+from dissensus.votes.alignment import Items
+from dissensus.votes.array_files import load_arrays
+from dissensus.votes.cells import encode
+from dissensus.votes.files import PathLike, check_utf8, kind_of, read_text_bytes
+from dissensus.votes.json_rows import parse_json
+from dissensus.votes.matrices import Matrix, array_names, read_matrix
+from dissensus.votes.names import positions
+from dissensus.votes.roles import column_error, find
 from dissensus.votes.tables import open_table
+from dissensus.votes.votes import Ints
+
+ROUNDED, MOST_ROUNDED = 0.005, 0.05
+"""What rounding to two decimals does to one probability, at most; and how much the sum of a row may be off."""
 
 
 def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
@@ -19,7 +32,8 @@ def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
     class; its first column holds the ids if it is called id, item, … or nothing (or `item` names it). A CSV whose first
     line is numbers has no header. An .npz holds one matrix and optionally `ids` and `classes`.
     """
-    matrix = array_matrix(path) if kind_of(path) in ("npy", "npz") else table_matrix(open_table(path), item)
+    matrix = read_matrix(path, item)
+    matrix = replace(matrix, values=matrix.values.astype(np.float64, copy=False))
     bad = np.isnan(matrix.values) | (matrix.values == np.inf)
     if bad.any():
         row, column = (int(index) for index in np.argwhere(bad)[0])
@@ -29,20 +43,84 @@ def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
 
 
 def read_probabilities(path: PathLike, *, item: str | None = None) -> Matrix:
-    """One distribution per item: like `read_predictions`, and every row must sum to 1."""
+    """One distribution per item: like `read_predictions`, and every row must sum to 1.
+
+    Probabilities rounded to two or three decimals are accepted and divided by their sum, and a note says so: the sum of K
+    of them may be off by 0.005 K, at most by 0.05, and none may be negative.
+    """
     matrix = read_predictions(path, item=item)
+    values = matrix.values
+    with np.errstate(invalid="ignore"):  # -inf is found by check_shares
+        off = np.abs(values.sum(1) - 1)
+        rounded = (
+            (off > SHARES_TOLERANCE) & (off <= min(ROUNDED * values.shape[1], MOST_ROUNDED) + 1e-9) & (values >= 0).all(1)
+        )
+    if rounded.any():
+        rows = np.flatnonzero(rounded)
+        steps = values[rows] * 100
+        if np.abs(steps - np.round(steps)).max() < 1e-6 or np.abs(10 * steps - np.round(10 * steps)).max() < 1e-5:
+            values = np.where(rounded[:, None], values / values.sum(1, keepdims=True), values)
+            note = f"{path}: {len(rows):,} rows of rounded probabilities were divided by their sums (off by up to "
+            matrix = replace(matrix, values=values, notes=(*matrix.notes, f"{note}{off[rows].max():.3g})"))
     check_shares(matrix.values, where=matrix.where)
     return matrix
 
 
 def read_features(path: PathLike, *, item: str | None = None) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
     """Features float32 [N, D], and the ids of their rows where the file has them. NaN and infinity are refused."""
-    matrix = array_matrix(path) if kind_of(path) in ("npy", "npz") else table_matrix(open_table(path), item)
+    matrix = read_matrix(path, item)
     with np.errstate(over="ignore"):  # what overflows float32 is found as infinity below
-        features = matrix.values.astype(np.float32)
+        features = matrix.values.astype(np.float32, copy=False)
     bad = ~np.isfinite(features)
     if bad.any():
         row, column = (int(index) for index in np.argwhere(bad)[0])
         what = f"feature {matrix.column(column)} is {matrix.values[row, column]}"
         raise InputError(what, where=matrix.where(row), hint="Fill in the value, or drop the item here and in the votes")
     return features, matrix.ids
+
+
+def read_ids(path: PathLike) -> tuple[str, ...]:
+    """A list of ids: lines of a .txt, a JSON list, an array, or the item column of a table (or its only column)."""
+    if str(path).lower().endswith(".txt"):
+        content = read_text_bytes(path)
+        check_utf8(content, path)
+        lines = content.decode("utf-8-sig").splitlines()
+        ids = tuple(line.strip() for line in lines if line.strip())
+    elif kind_of(path) in ("npy", "npz"):
+        arrays = load_arrays(path)
+        lists = [array for name, array in arrays.items() if array.ndim == 1 and name in ("", "ids", "items")]
+        if len(lists) != 1:
+            raise InputError("there is not exactly one list of ids in it", where=str(path), hint="Save one array of ids")
+        ids = array_names(lists[0])
+    elif kind_of(path) == "json" and (content := read_text_bytes(path)).lstrip().startswith(b'["'):
+        check_utf8(content, path)
+        names = parse_json(content.decode("utf-8-sig"), str(path))
+        if not all(isinstance(name, str) for name in names):
+            raise InputError("this is not a list of ids", where=str(path), hint='Write ["a", "b"]')
+        ids = tuple(names)
+    else:
+        table = open_table(path)
+        column = table.names[0] if len(table.names) == 1 else find(table, "item")
+        if column is None:
+            raise column_error(table, "no column is known to hold the ids", "Name it `item`, or write only that column")
+        codes, distinct = encode(table.columns([column])[0], f"{path}, column {column!r}")
+        ids = tuple(distinct[code] for code in codes if code >= 0)
+        if len(table.names) == 1 and not table.headless and find(table, "item") is None:
+            ids = (column, *ids)  # a list of names without a header
+    if not ids:
+        raise InputError("there is no id in it", where=str(path), hint="Write one id per line")
+    return tuple(dict.fromkeys(ids))
+
+
+def rows_of_ids(items: Items | Sequence[str], path: PathLike) -> Ints:
+    """The rows, int64, of the items that a file of ids lists (`--test-ids`), in the order of the items.
+
+    An id that is no item is refused.
+    """
+    known = items.ids if isinstance(items, Items) else tuple(items)
+    ids = read_ids(path)
+    rows = positions(ids, known)
+    if absent := [name for name, row in zip(ids, rows, strict=True) if row < 0]:
+        what = f"{len(absent):,} of {len(ids):,} ids are not among the items, {absent[0]!r} among them"
+        raise InputError(what, where=str(path), hint=f"Write ids of items, such as {known[0]!r}")
+    return np.unique(np.array(rows, dtype=np.int64))

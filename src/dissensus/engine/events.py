@@ -12,7 +12,8 @@ class Event:
     """Something that happened to a run.
 
     `already_done`: the ledger had it. `computed_elsewhere`: another executor holds its lock. `stopped`: it saved itself
-    on request. `blocked`: an input failed. `disk_full`: nothing more should be begun. `loss` is None where it is not
+    on request. `blocked`: an input failed. `disk_full`: nothing can be written, for want of room or of permission, and
+    nothing more should be begun. `note`: the message is for the user, and nothing ended. `loss` is None where it is not
     known yet: the runs of a stack learn theirs at the end.
     """
 
@@ -26,6 +27,7 @@ class Event:
         "computed_elsewhere",
         "stopped",
         "disk_full",
+        "note",
     ]
     run: str
     epoch: int = 0

@@ -1,4 +1,5 @@
-"""Executor: computes what a ledger lacks of a plan. Where and how is up to each: local.py, ray.py, torchrun.py."""
+"""Executor: computes what a ledger lacks of a plan. Where and how is up to each: local.py, ray.py, slurm.py,
+torchrun.py."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ __all__ = ["Executor", "PlanResult"]
 @dataclass(frozen=True)
 class PlanResult:
     """What of a plan could not be computed: messages of failed runs, ids of those that needed them, and whether the disk
-    is full. Everything else is in the ledger."""
+    is full; and ids of runs that were left to other executors. Everything else is in the ledger."""
 
     failed: Mapping[str, str]
     blocked: tuple[str, ...]
     disk_full: str = ""
+    elsewhere: tuple[str, ...] = ()
 
 
 class Executor(Protocol):

@@ -1,4 +1,4 @@
-"""Ctrl-C: runs under way save themselves, and the same command goes on."""
+"""Ctrl-C, or a polite end (SIGTERM): runs under way save themselves, and the same command goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ GRACE = 30.0
 
 @contextmanager
 def interruptions() -> Iterator[StopRequested]:
-    """Whether Ctrl-C was pressed, while this is open. A second one ends the program at once."""
+    """Whether Ctrl-C was pressed, while this is open. A second one ends the program at once.
+
+    SIGTERM, by which cluster managers end what they take back, counts as Ctrl-C.
+    """
     pressed = [False]
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -24,11 +27,12 @@ def interruptions() -> Iterator[StopRequested]:
         pressed[0] = True
 
     try:
-        before = signal.signal(signal.SIGINT, note)
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not in the main thread: nobody presses keys there
         yield lambda: False
         return
     try:
         yield lambda: pressed[0]
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

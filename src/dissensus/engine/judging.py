@@ -6,51 +6,53 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dissensus import metrics
 from dissensus.datasets.data import Data
 from dissensus.metrics import temperature as calibrate
+from dissensus.metrics.row_blocks import LogProbs, Progress, Rows, blocks, silent
+from dissensus.metrics.scoring import score_all
 from dissensus.models.predictions import Predictions
 from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json
 
 
-def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int) -> tuple[Json, Json]:
+def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int, tell: Progress = silent) -> tuple[Json, Json]:
     """`judge_logits` of these rows of the data, against all the votes there are, whatever reached the training."""
     return judge_logits(
         predictions.logits,
-        data.people[rows],
+        data.people_rows(rows),
         data.labels[rows],
         rows=rows,
         seed=seed,
         has_gold=data.has_gold,
-        counts=None if data.counts is None else data.counts[rows],
+        counts=data.count_rows(rows),
         truth=None if data.truth is None else data.truth[rows],
+        tell=tell,
     )
 
 
 def judge_logits(
     logits: Tensor,
-    people: Tensor,
+    people: Rows,
     labels: Tensor,
     *,
     rows: Tensor,
     seed: int,
     has_gold: bool,
-    counts: Tensor | None,
+    counts: Rows | None,
     truth: Tensor | None,
+    tell: Progress = silent,
 ) -> tuple[Json, Json]:
     """All scores of predictions, raw and tempered, and the temperatures of the two halves of the items.
 
     A single item cannot be halved, nor an exact probability of 0 be tempered: then only the raw scores are given.
+    Everything is computed in blocks of items: beside `logits`, no matrix of their size is made.
     """
-    log_probs = {"raw": Predictions(logits).log_probs}
-    can_temper = len(rows) > 1 and bool(torch.isfinite(logits).all())
-    tempered = calibrate.tempered(logits, people, labels, rows=rows, seed=seed) if can_temper else {}
-    log_probs.update((name, fitted.log_probs) for name, fitted in tempered.items())
-    gold = labels if has_gold else None
-    scores = {
-        name: metrics.score(judged, people, gold=gold, counts=counts, truth=truth) for name, judged in log_probs.items()
-    }
+    finite = all(bool(torch.isfinite(logits[block]).all()) for block in blocks(tuple(logits.shape)))
+    can_temper = len(rows) > 1 and finite
+    tempered = calibrate.tempered(logits, people, labels, rows=rows, seed=seed, tell=tell) if can_temper else {}
+    log_probs: dict[str, Rows] = {"raw": LogProbs(logits)}
+    log_probs.update((name, fitted.rows) for name, fitted in tempered.items())
+    scores = score_all(log_probs, people, labels if has_gold else None, counts, truth, tell)
     return scores, {name: [half.value for half in fitted.temperatures] for name, fitted in tempered.items()}
 
 

@@ -28,22 +28,29 @@ from dissensus.engine.worker import compute
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
+LEAVE = "DISSENSUS_LEAVE"
+"""Set in the environment of commands that should not wait for runs that others compute, such as tasks of a job array."""
+
 
 @dataclass(frozen=True)
 class LocalExecutor:
-    """One worker computes in this process, several in a process each."""
+    """One worker computes in this process, several in a process each.
+
+    With `leave`, it ends when others compute all that is left, and its result names those runs; it else waits for them.
+    """
 
     workers: int = 1
     execution: Execution = Execution()
+    leave: bool = False
 
     def run(self, specs: Sequence[Spec], ledger: Ledger, listen: Listener = ignore) -> PlanResult:
         """As `Executor` says."""
         scheduler = Scheduler(specs, ledger, listen, stack_key_on(self.execution.device))
         with interruptions() as stop_requested:
             if self.workers == 1:
-                _run_here(scheduler, ledger, self.execution, stop_requested)
+                _run_here(scheduler, ledger, self.execution, stop_requested, self.leave)
             else:
-                pool = _Pool(scheduler, ledger, self.workers, self.execution)
+                pool = _Pool(scheduler, ledger, self.workers, self.execution, self.leave)
                 try:
                     pool.run(stop_requested)
                 finally:
@@ -58,11 +65,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _run_here(scheduler: Scheduler, ledger: Ledger, execution: Execution, stop_requested: StopRequested) -> None:
+def _run_here(
+    scheduler: Scheduler, ledger: Ledger, execution: Execution, stop_requested: StopRequested, leave: bool
+) -> None:
     while not stop_requested():
-        if assignment := scheduler.next():
+        assignment = scheduler.next()
+        if assignment is None and leave:
+            scheduler.look_at_once()
+            assignment = scheduler.next()
+        if assignment is not None:
             compute(assignment, ledger, execution, scheduler.note, stop_requested)
-        elif scheduler.unfinished:
+        elif scheduler.unfinished and not leave:
             time.sleep(LOOK_AGAIN)  # others on this ledger compute what is left
         else:
             return
@@ -80,8 +93,8 @@ class _Worker:
 class _Pool:
     """Worker processes, started as there is something to compute, up to `size`."""
 
-    def __init__(self, scheduler: Scheduler, ledger: Ledger, size: int, execution: Execution) -> None:
-        self._scheduler, self._size = scheduler, size
+    def __init__(self, scheduler: Scheduler, ledger: Ledger, size: int, execution: Execution, leave: bool) -> None:
+        self._scheduler, self._size, self._leave = scheduler, size, leave
         self._context = worker_processes.context()
         per_worker = replace(execution, threads=execution.threads or max(1, cores() // size))
         self._arguments = str(ledger.folder.absolute()), per_worker
@@ -91,7 +104,10 @@ class _Pool:
         """Go on until everything has ended, or a stop is requested."""
         while not stop_requested():
             self._assign()
-            if not self._scheduler.unfinished:
+            if self._leave and not self._scheduler.is_computing:
+                self._scheduler.look_at_once()
+                self._assign()
+            if not (self._scheduler.is_computing if self._leave else self._scheduler.unfinished):
                 return
             by_connection = {worker.connection: worker for worker in self._workers}
             if not by_connection:

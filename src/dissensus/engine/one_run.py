@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dissensus import metrics
 from dissensus.engine import measures
+from dissensus.engine.divergence import refuse_divergence, refuse_explosion
 from dissensus.engine.events import EpochProgress, StopRequested
 from dissensus.engine.run_result import Curve, RunResult, training_result, versions
 from dissensus.engine.setup import TrainingSetup, own_loss
@@ -104,7 +105,7 @@ def _train(
     model = setup.model().to(device)
     x = setup.x(setup.train).to(device)
     flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
-    conditions = {**_conditions(execution, x, flops, device), "precision": resolved(recipe.precision, device)}
+    conditions = {**_conditions(execution, model, x, flops, device), "precision": resolved(recipe.precision, device)}
     if group.world > 1:
         conditions["processes"] = group.world
     if conditions["channels_last"]:
@@ -125,6 +126,7 @@ def _train(
         compiled=conditions["compiled"],
         group=group,
     )
+    refuse_explosion(recipe, monitor.curve)
     weights = {"last": {name: value.detach().clone() for name, value in model.state_dict().items()}, **monitor.best}
     conditions = {**conditions, **checkpointer.history}
     return training_result(setup, model, weights, monitor.curve, monitor.best_epoch, flops, conditions, group)
@@ -158,17 +160,19 @@ class _EpochMonitor:
         ]
 
     def __call__(self, epoch: int, loss: float) -> float | None:
+        refuse_divergence(self.setup.recipe, epoch + 1, loss)
         self._note(train_loss=loss)
         recipe, soft_nll, watched = self.setup.recipe, math.inf, None
-        if recipe.keep == "all":
-            log_probs = evaluate.predict(self.model, self._x, group=self.group).log_probs
+        if recipe.keep != "curve":
+            log_probs = evaluate.predict(self.model, self._x, group=self.group, preview=True).log_probs
             soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
             self._note(soft_nll=soft_nll, accuracy=float((majority(log_probs) == self._labels).double().mean()))
         if self._validation is not None:
             watched = own_loss(self.model, *self._validation)
             self._note(validation_loss=watched)
         for part, x, against in self._monitors:
-            scores = evaluate.monitored(evaluate.predict(self.model, x, group=self.group).log_probs, *against)
+            predictions = evaluate.predict(self.model, x, group=self.group, preview=True)
+            scores = evaluate.monitored(predictions.log_probs, *against)
             self._note(**{f"{name}_on_{part}": value for name, value in scores.items()})
         if recipe.best is not None:
             judged = soft_nll if recipe.best.on == "evaluation" else watched
@@ -182,6 +186,10 @@ class _EpochMonitor:
     def _note(self, **values: float) -> None:
         for name, value in values.items():
             self.curve.setdefault(name, []).append(value if math.isfinite(value) else None)
+
+
+_WATCHED = ("curve", "best", "best_epoch", "best_loss")
+"""What a checkpoint keeps of the monitor."""
 
 
 class _Checkpointer:
@@ -207,7 +215,7 @@ class _Checkpointer:
             content = {
                 "model": self._model.state_dict(),
                 "state": vars(snapshot()),
-                "watch": {name: getattr(self._monitor, name) for name in ("curve", "best", "best_epoch", "best_loss")},
+                "watch": {name: getattr(self._monitor, name) for name in _WATCHED},
                 "how": self._provenance,
                 "history": self.history,
             }
@@ -223,18 +231,23 @@ class _Checkpointer:
             return None
         try:
             state = train.State(**saved["state"])
-        except TypeError:  # saved by a version whose loop had another state
+            watched = {name: saved["watch"][name] for name in _WATCHED}
+            shapes = {name: value.shape for name, value in saved["model"].items()}
+            history, conditions = saved["history"], saved["how"]
+        except (KeyError, TypeError, AttributeError):  # saved by a version that kept something else
+            return None
+        if shapes != {name: value.shape for name, value in self._model.state_dict().items()}:
             return None
         self._model.load_state_dict(saved["model"])
-        vars(self._monitor).update(saved["watch"])
-        self.history = {"resumed": saved["history"].get("resumed", 0) + 1}
-        elsewhere = [saved["how"]] if saved["how"] != self._provenance else []
-        if also_on := [*saved["history"].get("also_on", []), *elsewhere]:
+        vars(self._monitor).update(watched)
+        self.history = {"resumed": history.get("resumed", 0) + 1}
+        elsewhere = [conditions] if conditions != self._provenance else []
+        if also_on := [*history.get("also_on", []), *elsewhere]:
             self.history["also_on"] = also_on  # then the bits may differ from those of an unbroken run
         return state
 
 
-def _conditions(execution: Execution, x: Tensor, flops: int, device: torch.device) -> Json:
+def _conditions(execution: Execution, model: Model, x: Tensor, flops: int, device: torch.device) -> Json:
     """The rules of `Execution`, applied."""
     channels_last = execution.channels_last
     if channels_last is None:
@@ -243,4 +256,5 @@ def _conditions(execution: Execution, x: Tensor, flops: int, device: torch.devic
     if compiled is None:
         has_compiler = device.type == "cuda" or shutil.which("g++") is not None or shutil.which("clang++") is not None
         compiled = flops > COMPILE_PAYS_ABOVE and has_compiler
+    compiled = compiled and model.compiles
     return {"device": device.type, "channels_last": channels_last, "compiled": compiled}

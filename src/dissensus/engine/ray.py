@@ -28,12 +28,13 @@ from dissensus.engine.events import ENDINGS, Event, Listener, StopRequested, ign
 from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
 from dissensus.engine.one_run import Execution
+from dissensus.engine.ray_head import RayHeadLostError, RayHeadWatch, watched_head
 from dissensus.engine.ray_tasks import RayTask, TaskReport
 from dissensus.engine.scheduler import ATTEMPTS, Scheduler
 from dissensus.engine.worker import ProgressFiles, write_error
 from dissensus.errors import InputError
 from dissensus.store import locks
-from dissensus.store.atomic_files import DiskFullError, write_whole
+from dissensus.store.atomic_files import StorageError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
@@ -74,11 +75,16 @@ class RayExecutor:
                 shared = _is_shared(ray, token, self.shared_folder)
                 scheduler = Scheduler(specs, ledger, listen, stack_key_on(self.run_execution.device))
                 driver = _RayDriver(self, ray, scheduler, ledger, token if shared else None)
-                with interruptions() as stop_requested:
+                with interruptions() as stop_requested, watched_head(ray) as head:
                     try:
-                        driver.run(stop_requested)
-                    finally:
+                        driver.run(stop_requested, head)
+                    except RayHeadLostError:
+                        driver.release_locks()
+                        raise
+                    except BaseException:
                         driver.close()
+                        raise
+                    driver.close()
                     if stop_requested():
                         raise KeyboardInterrupt
         return scheduler.result()
@@ -122,8 +128,12 @@ def _connected(address: str) -> Iterator[Any]:
         ) from None
     try:
         yield ray
-    finally:
+    except RayHeadLostError:  # to say goodbye to it would take a minute
+        raise
+    except BaseException:
         ray.shutdown()
+        raise
+    ray.shutdown()
 
 
 def _slots(ray: Any, shares: Mapping[str, float]) -> int:
@@ -196,9 +206,10 @@ class _RayDriver:
         # Many runs may need the same teacher: it is sent once. Ray keeps what waiting tasks need.
         self._sent = functools.lru_cache(maxsize=16)(lambda run_id: ray.put((run_id, ledger.files(run_id))))
 
-    def run(self, stop_requested: StopRequested) -> None:
-        """Go on until everything has ended, or a stop is requested."""
+    def run(self, stop_requested: StopRequested, head: RayHeadWatch) -> None:
+        """Go on until everything has ended, a stop is requested, or the head of the cluster is gone."""
         while not stop_requested():
+            head.check()
             self._submit()
             if not self._scheduler.unfinished:
                 return
@@ -223,8 +234,12 @@ class _RayDriver:
         finally:
             for reference in self._assignments:
                 self._ray.cancel(reference, force=True)
-            for lock in self._locks.values():
-                lock.release()
+            self.release_locks()
+
+    def release_locks(self) -> None:
+        """Let others compute the runs that were under way."""
+        for lock in self._locks.values():
+            lock.release()
 
     def _submit(self) -> None:
         most = self._options.most_under_way
@@ -255,7 +270,11 @@ class _RayDriver:
         return self._compute.options(max_retries=retries).remote(task, self._mailbox, *sent)
 
     def _lock(self, run_id: str) -> bool:
-        lock = locks.take(self._ledger.lock_file(run_id))
+        try:
+            lock = locks.take(self._ledger.lock_file(run_id))
+        except StorageError as problem:
+            self._scheduler.note(Event("disk_full", run_id, message=str(problem)))
+            return False
         if lock is None:
             self._scheduler.note(Event("computed_elsewhere", run_id))
             return False
@@ -273,7 +292,13 @@ class _RayDriver:
         return ended
 
     def _read_messages(self) -> None:
-        events = [Event(*message) for message in self._ray.get(self._mailbox.collect.remote())]
+        try:
+            messages = self._ray.get(self._mailbox.collect.remote(), timeout=ANSWER)
+        except (
+            self._ray.exceptions.GetTimeoutError
+        ):  # a busy node, or a head that is gone: whoever looks after it says so
+            return
+        events = [Event(*message) for message in messages]
         self._started |= {event.run for event in events}  # all of them first: a listener may raise
         for event in events:
             self._note(event)
@@ -324,7 +349,7 @@ class _RayDriver:
             for run_id, saved in report.checkpoints.items():
                 with suppress(FileNotFoundError):  # it was finished elsewhere meanwhile
                     write_whole(self._ledger.checkpoint_file(run_id), saved)
-        except DiskFullError as problem:
+        except StorageError as problem:
             return str(problem)
         return ""
 

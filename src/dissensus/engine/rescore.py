@@ -10,7 +10,7 @@ import torch
 from dissensus.engine.judging import judge_logits
 from dissensus.engine.run_result import versions
 from dissensus.store.ledger import Ledger
-from dissensus.store.run_source import Arrays
+from dissensus.store.run_source import Arrays, check_predictions
 from dissensus.store.spec import Json, Run
 
 
@@ -36,6 +36,7 @@ def rescore(ledger: Ledger, run_id: str, *, dry_run: bool = False) -> Rescored |
     for checkpoint, arrays in predictions.items():
         if arrays is None:
             continue
+        check_predictions(arrays, run_id)
         fresh, fitted = _judged(run, arrays)
         scores[checkpoint] = dict(run.scores[checkpoint])
         for calibration, values in fresh.items():

@@ -83,6 +83,8 @@ def training_result(
         facts["chosen"] = {name: encode(getattr(setup.recipe, name)) for name in setup.recipe.chosen.fields}
     if setup.recipe.keep == "curve":
         return RunResult({}, facts, {}, curve, {}, conditions)
+    if setup.recipe.keep == "scores" and "best" in weights:
+        weights = {"best": weights["best"]}
     scores, temperatures = {}, {}
     arrays: dict[str, Arrays] = {}
     x = setup.x(held_out).to(next(model.parameters()).device)
@@ -94,4 +96,5 @@ def training_result(
     if x.ndim == 4:
         most = disputed(data, held_out, PICTURES)
         arrays[GALLERY] = {"rows": most.numpy(), "x": setup.x(most).numpy()}
-    return RunResult(scores, {**facts, "temperatures": temperatures}, arrays, curve, dict(weights), conditions)
+    kept_weights = dict(weights) if setup.recipe.keep == "all" else {}
+    return RunResult(scores, {**facts, "temperatures": temperatures}, arrays, curve, kept_weights, conditions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,11 @@ class Scheduler:
         """Whether anything is under way, here or elsewhere, and may still make other specs ready."""
         return bool(self._under_way or self._elsewhere)
 
+    @property
+    def is_computing(self) -> bool:
+        """Whether anything is under way here."""
+        return bool(self._under_way)
+
     def next(self) -> Assignment | None:
         """What a worker can compute now. None: wait while there is something unfinished, else end."""
         self._look_elsewhere()
@@ -97,13 +103,19 @@ class Scheduler:
             self._make_ready(self._under_way.pop(run_id), first=True)
 
     def result(self) -> PlanResult:
-        """To be asked at the end: what still waits needs runs that nobody computes, and is blocked."""
-        if not self._disk_full:
+        """To be asked at the end: what still waits needs runs that nobody computes, and is blocked.
+
+        Where others still compute runs of the plan, what waits is left to them.
+        """
+        elsewhere = [spec.id for spec, _ in self._elsewhere]
+        if elsewhere:
+            elsewhere += self._waiting
+        elif not self._disk_full:
             for run_id, spec in self._waiting.items():
                 missing = [need for need in spec.needs if need not in self._ledger]
                 self._block(run_id, f"it needs {', '.join(missing)}, which is not in the plan")
             self._waiting.clear()
-        return PlanResult(self._failed, tuple(self._blocked), self._disk_full)
+        return PlanResult(self._failed, tuple(self._blocked), self._disk_full, tuple(elsewhere))
 
     def _make_ready(self, spec: Spec, first: bool = False) -> None:
         stack = self._stacks.get(spec.id, (spec,)) if self._deaths.get(spec.id, 0) < ATTEMPTS - 1 else (spec,)
@@ -130,14 +142,23 @@ class Scheduler:
         self._blocked.append(run_id)
         self._listen(Event("blocked", run_id, message=reason))
 
-    def _look_elsewhere(self) -> None:
+    def look_at_once(self) -> None:
+        """Look at all runs that others had locked, whenever they were last looked at: to be called before leaving them.
+
+        Of two that publish their last run and then look, one at least sees the other's.
+        """
+        self._look_elsewhere(due=math.inf)
+
+    def _look_elsewhere(self, due: float | None = None) -> None:
         """Runs that other executors had locked are finished by now, still locked, or free to be tried again."""
-        due = time.monotonic()
+        due = time.monotonic() if due is None else due
         if not self._elsewhere or self._elsewhere[0][1] > due:
             return
         now = locks.clock(self._ledger.folder)
-        while self._elsewhere and self._elsewhere[0][1] <= due:
-            spec, _ = self._elsewhere.popleft()
+        for _ in range(len(self._elsewhere)):  # those that are still locked go to the end
+            if self._elsewhere[0][1] > due:
+                break
+            spec, _at = self._elsewhere.popleft()
             if spec.id in self._ledger:
                 self._listen(Event("already_done", spec.id))
                 self._release(spec.id)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 import torch
 
 from dissensus import metrics
+from dissensus.engine.divergence import DivergedError, refuse_divergence, refuse_explosion
 from dissensus.engine.run_result import Curve, RunResult, training_result
 from dissensus.engine.setup import TrainingSetup
 from dissensus.labels.delivery import Labels
@@ -36,8 +37,10 @@ def execute_stacked(
     ledger: Ledger,
     threads: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    diverged: Callable[[Spec, DivergedError], None] = lambda spec, error: None,  # noqa: ARG005
 ) -> Iterator[Run]:
-    """Train specs of one key in one stack; each is published, and yielded, as soon as it is judged.
+    """Train specs of one key in one stack; each is published, and yielded, as soon as it is judged. `diverged` is told of
+    those that have no result.
 
     `progress` gets the epochs done and the epochs in all, summed over the stack. Where it raises, nothing more is
     published.
@@ -51,14 +54,18 @@ def execute_stacked(
     assert data.x is not None
     factory = _MemberFactory(ledger)
     members = [factory.member(setup) for setup in setups]
-    keep: list[stacked.Checkpoint] = ["last", "best"] if any(setup.recipe.keep == "all" for setup in setups) else []
+    keep: list[stacked.Checkpoint] = ["last", "best"] if any(setup.recipe.keep != "curve" for setup in setups) else []
     trained = stacked.fit(
         data.x, members, head=head, classes=len(data.classes), keep=keep, share_prefixes=True, progress=progress
     )
     training_seconds = (time.perf_counter() - started) / len(specs)
     for spec, setup, member in zip(specs, setups, trained, strict=True):
         began = time.perf_counter()
-        result = _result(setup, member, len(specs))
+        try:
+            result = _result(setup, member, len(specs))
+        except DivergedError as error:
+            diverged(spec, error)
+            continue
         run = result.as_run(spec, training_seconds + time.perf_counter() - began)
         ledger.publish(run, result.arrays, result.weights)
         yield run
@@ -87,7 +94,7 @@ class _MemberFactory:
             self._targets[target] = setup.target(validation, self._ledger)
         monitors = target + _key(settings, "monitored", "keep")
         if monitors not in self._monitors:
-            parts = dict(setup.monitored()) or ({"evaluation": setup.held_out} if recipe.keep == "all" else {})
+            parts = dict(setup.monitored()) or ({} if recipe.keep == "curve" else {"evaluation": setup.held_out})
             self._monitors[monitors] = {
                 part: stacked.Monitor(rows, setup.target(rows, self._ledger).probs, *setup.people_and_labels(rows))
                 for part, rows in parts.items()
@@ -108,13 +115,17 @@ class _MemberFactory:
 
 
 def _result(setup: TrainingSetup, member: stacked.Trained, stack_size: int) -> RunResult:
+    curve = _curve(setup, member)
+    for epoch, loss in enumerate(curve["train_loss"], start=1):
+        refuse_divergence(setup.recipe, epoch, loss)
+    refuse_explosion(setup.recipe, curve)
     model = setup.model()
     kept = ("last", "best") if setup.recipe.best else ("last",)
     weights = {name: member.weights[name] for name in kept if name in member.weights}
     flops = training_flops(model, tuple(setup.x(setup.train).shape[1:]), len(setup.train) * setup.recipe.epochs)
     conditions = {"device": "cpu", "channels_last": False, "compiled": False, "stacked": stack_size}
     best_epoch = member.best_epoch if setup.recipe.best else None
-    return training_result(setup, model, weights, _curve(setup, member), best_epoch, flops, conditions)
+    return training_result(setup, model, weights, curve, best_epoch, flops, conditions)
 
 
 def _curve(setup: TrainingSetup, member: stacked.Trained) -> Curve:

@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
+from typing import Literal
 
 from dissensus.engine.assignments import Assignment
+from dissensus.engine.divergence import DivergedError
 from dissensus.engine.events import Event, Listener, StopRequested
 from dissensus.engine.one_run import Execution, InterruptedRunError, execute
 from dissensus.engine.stacked_runs import execute_stacked
 from dissensus.errors import InputError
 from dissensus.store import locks
-from dissensus.store.atomic_files import DiskFullError, write_whole
+from dissensus.store.atomic_files import StorageError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Spec
 
@@ -38,10 +40,11 @@ def compute(
 
 
 def write_error(ledger: Ledger, event: Event) -> None:
-    """Leave the reason why a run failed in its folder."""
+    """Leave the reason why a run failed in its folder, if it can be written: the event says it too."""
     file = ledger.error_file(event.run)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, event.message.encode())
+    with suppress(OSError, StorageError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, event.message.encode("utf-8", "replace"))
 
 
 class ProgressFiles:
@@ -62,7 +65,7 @@ class ProgressFiles:
             return
         self._times[event.run] = began, now + min(10.0, max(1.0, (now - began) / 20))
         content = json.dumps({"epoch": event.epoch, "epochs": event.epochs, "loss": event.loss})
-        with suppress(OSError, DiskFullError):  # no result depends on it: the run may be finished elsewhere by now
+        with suppress(OSError, StorageError):  # no result depends on it: the run may be finished elsewhere by now
             write_whole(self._ledger.progress_file(event.run), content.encode(), durable=False)
 
     def forget(self, run_id: str) -> None:
@@ -89,11 +92,18 @@ class _LockedRuns:
 
     def begin(self, spec: Spec) -> bool:
         """Whether the run is ours to compute."""
-        lock = locks.take(self._ledger.lock_file(spec.id))
+        try:
+            lock = locks.take(self._ledger.lock_file(spec.id))
+        except InputError as problem:
+            kind: Literal["disk_full", "failed"] = "disk_full" if isinstance(problem, StorageError) else "failed"
+            self.end(Event(kind, spec.id, message=str(problem)))
+            return False
         if lock is None:
             self._listen(Event("computed_elsewhere", spec.id))
             return False
         self._locks[spec.id] = lock
+        if lock.note:
+            self._listen(Event("note", spec.id, message=lock.note))
         if spec.id in self._ledger:  # finished elsewhere after we last looked
             self.end(Event("already_done", spec.id))
             return False
@@ -107,7 +117,8 @@ class _LockedRuns:
 
     def end(self, event: Event) -> None:
         """The run has ended as the event says."""
-        self._locks.pop(event.run).release()
+        if event.run in self._locks:
+            self._locks.pop(event.run).release()
         if event.kind == "failed":
             write_error(self._ledger, event)
         self._listen(event)
@@ -144,8 +155,12 @@ def _compute_stack(
                 epochs = int(spec.settings["epochs"])
                 runs.epoch(Event("epoch", run_id, epochs * done // total, epochs))
 
+    def diverged(spec: Spec, error: DivergedError) -> None:
+        if left.pop(spec.id, None) is not None:
+            runs.end(Event("failed", spec.id, message=str(error)))
+
     def compute_all() -> None:
-        for run in execute_stacked(stack, ledger, execution.threads, progress):
+        for run in execute_stacked(stack, ledger, execution.threads, progress, diverged):
             if left.pop(run.id, None) is not None:
                 runs.end(Event("done", run.id))
 
@@ -163,7 +178,7 @@ def _attempt(run_id: str, work: Callable[[], object]) -> Event:
         work()
     except InterruptedRunError:
         return Event("stopped", run_id)
-    except DiskFullError as problem:
+    except StorageError as problem:
         return Event("disk_full", run_id, message=str(problem))
     except InputError as problem:
         return Event("failed", run_id, message=str(problem))

@@ -8,6 +8,7 @@ used at once. The server never computes, so nothing that a fork breaks (threads,
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
 from multiprocessing.context import ForkServerContext, SpawnContext
 
@@ -26,7 +27,13 @@ def context() -> ForkServerContext | SpawnContext:
 def prepare() -> None:
     """Let the server begin its imports, without waiting for them."""
     if sys.platform == "linux":
-        from multiprocessing import forkserver
+        from multiprocessing import forkserver, resource_tracker
 
         context()
-        forkserver.ensure_running()
+        resource_tracker.ensure_running()  # first, because it lets signals through again when it has started
+        # Ctrl-C reaches the server too. It would ignore it once its imports are done; until then it is kept from it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)

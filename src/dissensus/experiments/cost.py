@@ -20,13 +20,18 @@ from dissensus.training.splits import Folds, Holdout
 
 @dataclass(frozen=True)
 class Forecast:
-    """`seconds` is the sum over the remaining runs, one after another; None where no finished run tells the speed."""
+    """`seconds` is the sum over the remaining runs, one after another; None where no finished run tells the speed.
+
+    `measures` of the remaining runs train nothing; those whose kind no finished run shows the time of are `untimed`.
+    """
 
     done: int
     remaining: int
     waiting: int
     flops: float
     seconds: float | None
+    measures: int = 0
+    untimed: tuple[str, ...] = ()
 
     def sentence(self, workers: int) -> str:
         """In words, for this many runs at a time."""
@@ -36,11 +41,17 @@ class Forecast:
         if self.seconds is not None:
             time = f"about {duration(self.seconds / workers)} with {workers} at a time, by the speed of finished runs"
         waits = f" ({self.waiting} of them wait for others)" if self.waiting else ""
-        return f"{self.done} runs are done, {self.remaining} remain{waits}: {self.flops:.2g} FLOPs, {time}."
+        sentence = f"{self.done} runs are done, {self.remaining} remain{waits}: {self.flops:.2g} FLOPs, {time}."
+        if self.untimed:
+            sentence += (
+                f" {self.measures} of them measure finished runs; the time of {', '.join(self.untimed)} is not known "
+            )
+            sentence += "until one of each is finished, and not in the sum."
+        return sentence
 
 
 def forecast(specs: Sequence[Spec], ledger: RunSource) -> Forecast:
-    """The cost of what the ledger lacks. Runs that are not training are counted, and cost nothing here."""
+    """The cost of what the ledger lacks. A measure takes the median time of finished ones of its name."""
     remaining = [spec for spec in specs if spec.id not in ledger]
     flops = costs(remaining)
     speeds = _speeds(ledger)
@@ -49,8 +60,27 @@ def forecast(specs: Sequence[Spec], ledger: RunSource) -> Forecast:
         if spec.kind == "train" and seconds is not None:
             speed = speeds.get(canonical(spec.settings["model"]))
             seconds = seconds + flops[spec.id] / speed if speed else None
+    measures = [spec for spec in remaining if spec.kind != "train"]
+    times = _times(ledger) if measures else {}
+    if seconds is not None:
+        seconds += sum(times.get(_name(spec), 0.0) for spec in measures)
+    untimed = tuple(sorted({_name(spec) for spec in measures} - times.keys()))
     waiting = sum(any(need not in ledger for need in spec.needs) for spec in remaining)
-    return Forecast(len(specs) - len(remaining), len(remaining), waiting, float(sum(flops.values())), seconds)
+    done, total = len(specs) - len(remaining), float(sum(flops.values()))
+    return Forecast(done, len(remaining), waiting, total, seconds, len(measures), untimed)
+
+
+def _name(spec: Spec) -> str:
+    return str(spec.settings.get("name", spec.kind))
+
+
+def _times(ledger: RunSource) -> dict[str, float]:
+    """Seconds of finished measures by name; the median."""
+    measured: dict[str, list[float]] = {}
+    for run in ledger.summaries():
+        if run.kind != "train" and run.seconds is not None:
+            measured.setdefault(str(run.settings.get("name", run.kind)), []).append(run.seconds)
+    return {name: median(seconds) for name, seconds in measured.items()}
 
 
 def costs(specs: Sequence[Spec]) -> dict[str, float]:

@@ -6,18 +6,21 @@ experiment, by run id (`str`) once it is planned. The planned experiment is what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from dissensus import stats
 from dissensus.errors import InputError
-from dissensus.experiments.values import Checkpoint, EpochCurve, Fact, Measured, Score, Value
+from dissensus.experiments.values import BestEpoch, Checkpoint, EpochCurve, Fact, Measured, Score, Value
 from dissensus.store.encoding import decode, encode, table
+from dissensus.store.json_types import LARGEST
 from dissensus.store.spec import Json
 
 __all__ = [
     "BarChart",
+    "Candidates",
     "Cells",
     "Claim",
     "Curve",
@@ -29,6 +32,7 @@ __all__ = [
     "Replicates",
     "ScoreTable",
     "ValueTable",
+    "VoteBudget",
     "from_json",
     "to_json",
 ]
@@ -36,8 +40,9 @@ __all__ = [
 R = TypeVar("R", covariant=True)
 S = TypeVar("S")
 
-SCALES = ("smoke", "laptop", "miniature", "paper")
-"""`miniature` is a paper's own training on a narrower network; not every recipe has it."""
+SCALES = ("smoke", "laptop", "miniature", "offline", "paper")
+"""Not every recipe has all: `miniature` is a paper's own training on a narrower network, `offline` the paper's on
+features of encoders that need no network."""
 
 Replicates = Mapping[str, R]
 """The runs of one cell by name: the seed, or a pair of seeds. Equal names are compared in pairs."""
@@ -86,6 +91,9 @@ class Exhibit(Generic[R]):
     printed: tuple[Printed, ...] = ()
 
     def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w-]{1,100}", self.key):
+            problem = f"the key {self.key!r} has more in it than letters, digits, _ and -"
+            raise InputError(problem, where="exhibit", hint="Links and files have it in their names", state="")
         for printed in self.printed:
             if printed.point not in self.cells.get(printed.row, {}) or printed.value not in self.value_names:
                 raise InputError(
@@ -111,7 +119,8 @@ class Exhibit(Generic[R]):
 class ScoreTable(Exhibit[R]):
     """Scores of training runs: rows that differ in the thing they name and in nothing else, tested against `baseline`.
 
-    `methods` says what each row is in the words of its spec; `checkpoint` is the one that the answer speaks of.
+    `methods` says what each row is in the words of its spec; `checkpoint` is the one that the answer speaks of;
+    `replicate` is what the runs of a row differ in.
     """
 
     baseline: str
@@ -119,11 +128,15 @@ class ScoreTable(Exhibit[R]):
     primary: str = "soft_nll"
     columns: tuple[str, ...] = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
     checkpoint: Checkpoint = "last"
+    replicate: Literal["seed", "split"] = "seed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.baseline not in self.cells:
             raise InputError(f"the baseline {self.baseline!r} is not a row", where=self.title, state="")
+        for row, points in self.cells.items():
+            if points.keys() != {""} or not all(map(_is_seed, points[""])):
+                raise InputError(f"row {row!r} is not a row of runs by seed", where=self.title, state="")
 
     @property
     def value_names(self) -> tuple[str, ...]:
@@ -131,19 +144,39 @@ class ScoreTable(Exhibit[R]):
         return (self.primary, *self.columns)
 
 
+def _is_number(text: str) -> bool:
+    try:
+        return abs(float(text)) <= LARGEST
+    except ValueError:
+        return False
+
+
+def _is_seed(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and len(name) < 19
+
+
 @dataclass(frozen=True, kw_only=True)
 class ValueTable(Exhibit[R]):
     """Numbers read from runs: one row per series, one column per point and value.
 
     With a `baseline` the other rows are tested against it in pairs; `alternative` "less" asks whether the row is below.
-    `picture` also draws it: "dots" (every run a dot), or "lines" over the points, which are then numbers.
+    `picture` also draws it: "dots" (every run a dot), "lines" over the points, which are then numbers, or "differences":
+    the values are differences of pairs, and stand with their 95% intervals around 0.
     """
 
     columns: Mapping[str, Value]
     baseline: str = ""
     alternative: stats.Alternative = "two-sided"
-    picture: Literal["none", "dots", "lines"] = "none"
+    picture: Literal["none", "dots", "lines", "differences"] = "none"
     axes: tuple[str, str] = ("", "")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.baseline and self.baseline not in self.cells:
+            raise InputError(f"the baseline {self.baseline!r} is not a row", where=self.title, state="")
+        points = {point for row in self.cells.values() for point in row}
+        if self.picture == "lines" and not all(map(_is_number, points)):
+            raise InputError("lines are drawn over points that are numbers", where=self.title, state="")
 
     @property
     def value_names(self) -> tuple[str, ...]:
@@ -177,18 +210,37 @@ class BarChart(Exhibit[R]):
     items: Fact
 
 
-Test = Literal["lower", "not_higher", "alike", "above", "below", "rising", "remaining"]
+Test = Literal[
+    "lower",
+    "not_higher",
+    "alike",
+    "above",
+    "below",
+    "between",
+    "rising",
+    "remaining",
+    "cells_lower",
+    "cells_unanimous",
+    "cells_significant",
+]
 
 
 @dataclass(frozen=True)
 class Claim(Generic[R]):
     """A finding of a paper in our words, and the groups of runs that decide whether it holds here.
 
-    `lower`: the first group's value is below the second's. `not_higher`: its mean is not above the second's, nor is it
-    shown to be. `alike`: no two groups can be told apart, nor do they differ in one direction in every pair. `above`,
-    `below`: in every group the interval of the mean is on that side of `threshold`. `rising`: the interval of each step
-    is above 0. `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by
-    `values[1]`.
+    `lower`: the first group's value is below the second's, by more than `threshold` if there is one. `not_higher`: its
+    mean is not above the second's, nor is it shown to be. `alike`: the interval of every difference between two groups is
+    within ±`margin`, with at least five pairs. `above`, `below`: in every group the interval of the mean is on that side
+    of `threshold`; `between`: within `threshold` and `upper`. `rising`: the interval of each step is above 0.
+    `remaining`: no verdict, but the share of the gap between two groups by `values[0]` that is left by `values[1]`.
+
+    Three tests count cells. A cell is two groups that follow each other in `groups`; if there are several values, each
+    cell has its own. `cells_lower`: the first group's mean is below the second's in a share of cells of at least
+    `threshold`. `cells_unanimous`: it is below in every pair of runs, in that share of cells. `cells_significant`: the
+    share of cells that the one-sided exact test rejects after Holm's correction is at most `threshold`.
+
+    `printed` is the effect as the paper prints it, in the units of ours; `is_main` puts the claim on the summary page.
     """
 
     text: str
@@ -197,11 +249,64 @@ class Claim(Generic[R]):
     values: tuple[Value, ...]
     threshold: float | None = None
     source: str = ""
+    upper: float | None = None
+    margin: float | None = None
+    printed: float | None = None
+    is_main: bool = False
+
+    def __post_init__(self) -> None:
+        if problem := self._problem():
+            raise InputError(
+                f"a claim of the kind {self.test!r} cannot be judged with {problem}", where=self.text, state=""
+            )
+
+    def _problem(self) -> str:
+        """What it lacks, or has too much of; empty where it can be judged."""
+        groups, values, cells = len(self.groups), len(self.values), self.test.startswith("cells_")
+        alone = self.test in ("above", "below", "between")
+        most = 2 if self.test in ("lower", "not_higher", "remaining") else groups
+        if not (1 if alone else 2) <= groups <= most or (cells and groups % 2):
+            return f"{groups} groups"
+        if values != (2 if self.test == "remaining" else 1) and not (cells and values == groups // 2):
+            return f"{values} values"
+        if (alone or cells) and self.threshold is None:
+            return "no threshold"
+        if self.test == "between" and self.upper is None:
+            return "no upper bound"
+        return "no margin" if self.test == "alike" and self.margin is None else ""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The rows of a score table that the user could train with, and the command for each, in the order of simplicity.
+
+    `references` is the key of the table of what they have to beat, with the same splits. `test_to_train` is that of the
+    splits, from which follows what the design can show.
+    """
+
+    table: str
+    references: str
+    commands: Mapping[str, str]
+    test_to_train: float
+
+
+@dataclass(frozen=True)
+class VoteBudget:
+    """What may be spent on more votes, and the table of learning curves that says how: rows are votes, points items."""
+
+    table: str
+    items: int
+    votes: float
+    budget: int
+    test_to_train: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[R]):
-    """A question, and the runs that answer it. `apart` are printed numbers that have no cell to stand beside."""
+    """A question, and the runs that answer it. `apart` are printed numbers that have no cell to stand beside.
+
+    With `candidates` the report begins with the one to use; with a `budget`, with what to spend it on.
+    """
 
     key: str
     title: str
@@ -212,6 +317,8 @@ class Experiment(Generic[R]):
     notes: tuple[str, ...] = ()
     apart: tuple[PaperNumber, ...] = ()
     command: str = ""
+    candidates: Candidates | None = None
+    budget: VoteBudget | None = None
 
     def __post_init__(self) -> None:
         keys = [exhibit.key for exhibit in self.exhibits]
@@ -249,8 +356,8 @@ class Experiment(Generic[R]):
 
 
 _TYPES = table(
-    *(Experiment, ScoreTable, ValueTable, CurvePlot, BarChart, Curve, Claim),
-    *(Printed, PaperNumber, Score, Measured, Fact, EpochCurve),
+    *(Experiment, ScoreTable, ValueTable, CurvePlot, BarChart, Curve, Claim, Candidates, VoteBudget),
+    *(Printed, PaperNumber, Score, Measured, Fact, EpochCurve, BestEpoch),
 )
 
 
@@ -260,9 +367,18 @@ def to_json(experiment: Experiment[str]) -> Json:
     return document
 
 
-def from_json(document: Json) -> Experiment[str]:
-    """The inverse of `to_json`; raises KeyError, TypeError or InputError for anything else."""
-    experiment = decode(document, _TYPES)
-    if not isinstance(experiment, Experiment):
-        raise TypeError("not an experiment")
-    return experiment
+def from_json(document: object, where: str = "experiment") -> Experiment[str]:
+    """The inverse of `to_json`; `where` is named in the InputError that anything else raises."""
+    try:
+        experiment = decode(document, _TYPES)
+    except InputError as problem:
+        what = f"{problem.where}: {problem.what}" if problem.where not in ("", "spec") else problem.what
+    else:
+        if isinstance(experiment, Experiment):
+            return experiment
+        what = "it describes something else"
+    raise InputError(
+        f"this is no experiment that this version can read ({what})",
+        where=where,
+        hint="Run the recipe again: finished runs are kept",
+    )

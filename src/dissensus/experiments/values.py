@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dissensus.errors import InputError
+from dissensus.store.json_types import misfit
 from dissensus.store.spec import Run
 
 __all__ = [
+    "BestEpoch",
     "EpochCurve",
     "Fact",
     "Measured",
     "Score",
+    "as_type",
     "fact",
+    "number",
 ]
 
 Checkpoint = Literal["last", "best"]
@@ -39,7 +45,7 @@ class Score:
 
     def read(self, run: Run) -> Any:
         """The number in this run's record; None where it has none."""
-        return run.scores.get(self.checkpoint, {}).get(self.calibration, {}).get(self.metric)
+        return _inside(run.scores, (self.checkpoint, self.calibration, self.metric))
 
 
 @dataclass(frozen=True)
@@ -81,10 +87,7 @@ class Fact:
 
     def read(self, run: Run) -> Any:
         """The content in this run's record; None where it has none."""
-        content: Any = run.facts
-        for key in self.keys:
-            content = (content or {}).get(key)
-        return content
+        return _inside(run.facts, self.keys)
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,34 @@ class EpochCurve:
         return run.curve.get(self.column)
 
 
-Value = Score | Measured | Fact | EpochCurve
+@dataclass(frozen=True)
+class BestEpoch:
+    """The epoch of the checkpoint `best`; the first epoch is 1."""
+
+    @property
+    def key(self) -> str:
+        """What `results.csv` calls it."""
+        return "best_epoch"
+
+    @property
+    def name(self) -> str:
+        """The same."""
+        return "best_epoch"
+
+    def read(self, run: Run) -> Any:
+        """The number; None where no best epoch was kept."""
+        counted_from_0 = run.facts.get("best_epoch")
+        return None if counted_from_0 is None else counted_from_0 + 1
+
+
+Value = Score | Measured | Fact | EpochCurve | BestEpoch
+
+
+def _inside(content: Any, keys: Iterable[str]) -> Any:
+    """What is under these keys, one inside the other; None where there is nothing."""
+    for key in keys:
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content
 
 
 def fact(*keys: str) -> Fact:
@@ -118,5 +148,17 @@ def fact(*keys: str) -> Fact:
 
 def number(value: Value, run: Run | None) -> float | None:
     """A value as a number; None where the run is not finished or has none."""
-    content = None if run is None else value.read(run)
-    return None if content is None else float(content)
+    return None if run is None else as_type(value, run, float | None)
+
+
+def as_type(value: Value, run: Run, expected: Any) -> Any:
+    """A value that must be of this type; an InputError says which run has something else."""
+    content = value.read(run)
+    if problem := misfit(content, expected, value.key):
+        raise InputError(
+            f"the record cannot be shown ({problem})",
+            where=f"run {run.id}",
+            hint="Use the record that was written, or remove the run and compute it again",
+            state="",
+        )
+    return content

@@ -1,14 +1,18 @@
 """Which label does the optimiser see? Three independent choices: target, delivery, mixing."""
 
+from dissensus.labels.delivered_dataset import DeliveredDataset
 from dissensus.labels.delivery import DELIVERIES, Delivery, Labels, Multipass, Sampled, Soft
 from dissensus.labels.mixing import MIXINGS, Cutmix, Mixing, Mixup, Unmixed
+from dissensus.labels.own_loop import DeliveredLabels, multipass, sampled, soft
 from dissensus.labels.targets import (
     TARGETS,
     ClassMean,
     DawidSkene,
     Dirichlet,
     Empirical,
+    Glad,
     Gold,
+    Mace,
     Majority,
     Shuffled,
     Smoothed,
@@ -24,11 +28,15 @@ __all__ = [
     "ClassMean",
     "Cutmix",
     "DawidSkene",
+    "DeliveredDataset",
+    "DeliveredLabels",
     "Delivery",
     "Dirichlet",
     "Empirical",
+    "Glad",
     "Gold",
     "Labels",
+    "Mace",
     "Majority",
     "Mixing",
     "Mixup",
@@ -41,4 +49,7 @@ __all__ = [
     "TargetRule",
     "Teacher",
     "Unmixed",
+    "multipass",
+    "sampled",
+    "soft",
 ]

@@ -19,6 +19,7 @@ from dissensus import random
 from dissensus.errors import InputError
 from dissensus.labels.targets import Target
 from dissensus.store.encoding import table
+from dissensus.votes.votes import MOST_CELLS
 
 Labels = Callable[[int], Tensor]
 """epoch -> int64 [N] (hard) or float32 [N, K] (soft)."""
@@ -82,6 +83,13 @@ class Multipass:
             )
         counts = target.counts.numpy()
         votes = counts.sum(1)
+        if int(votes.sum()) > MOST_CELLS:
+            raise InputError(
+                f"multipass lists every vote, and {int(votes.sum()):,} do not fit in memory",
+                where="delivery",
+                hint="Deliver it as `sampled`, which needs only probabilities",
+                state="",
+            )
         starts = np.cumsum(votes) - votes
         sequence = shuffled_votes(counts, target.rows.numpy(), seed + self.seed_offset)
         return lambda epoch: torch.from_numpy(sequence[starts + epoch % votes])

@@ -14,9 +14,10 @@ from typing_extensions import override
 from dissensus import random
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.labels import dawid_skene
+from dissensus.labels import aggregators, dawid_skene
 from dissensus.metrics.agreement import majority
 from dissensus.store.encoding import table
+from dissensus.votes.votes import Votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +145,49 @@ class DawidSkene(TargetRule):
 
     @override
     def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
-        if data.votes is None or data.votes.annotator is None:
-            raise InputError(
-                "Dawid–Skene needs to know who cast each vote, and these votes have no annotators",
-                where=data.name,
-                hint="Read a long or wide table with an annotator column, or use the target `empirical`",
-                state="",
-            )
-        votes = data.votes.subset(rows.numpy())
         posterior = dawid_skene.posterior(
-            votes, iterations=self.iterations, tolerance=self.tolerance, smoothing=self.smoothing
+            _signed_votes(data, rows, "Dawid–Skene"),
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            smoothing=self.smoothing,
         )
+        return Target(torch.from_numpy(posterior), rows)
+
+
+@dataclass(frozen=True)
+class Glad(TargetRule):
+    """The posterior of each item's class if annotators have an ability and items a difficulty (Whitehill et al. 2009).
+
+    Computed by crowd-kit (the extra `aggregators`), on the training items alone. EM ends when the likelihood per vote
+    gains less than `tolerance`, or after `iterations`.
+    """
+
+    iterations: int = 100
+    tolerance: float = 1e-5
+
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
+        votes = _signed_votes(data, rows, "GLAD")
+        posterior = aggregators.glad(votes, iterations=self.iterations, tolerance=self.tolerance)
+        return Target(torch.from_numpy(posterior), rows)
+
+
+@dataclass(frozen=True)
+class Mace(TargetRule):
+    """The posterior of each item's class if annotators either know it or answer by habit (MACE, Hovy et al. 2013).
+
+    Computed by crowd-kit (the extra `aggregators`), on the training items alone: the best of `restarts` random starts,
+    each of `iterations` steps. The starts depend on `seed`, not on the run, so all runs have the same target.
+    """
+
+    restarts: int = 10
+    iterations: int = 50
+    seed: int = 0
+
+    @override
+    def target(self, data: Data, rows: Tensor, *, seed: int, teachers: Mapping[str, Tensor] = NO_TEACHERS) -> Target:
+        votes = _signed_votes(data, rows, "MACE")
+        posterior = aggregators.mace(votes, restarts=self.restarts, iterations=self.iterations, seed=self.seed)
         return Target(torch.from_numpy(posterior), rows)
 
 
@@ -210,7 +243,19 @@ class Shuffled(TargetRule):
         return Target(inner.probs[permuted], rows, None if inner.counts is None else inner.counts[permuted])
 
 
-TARGETS = table(Empirical, Majority, Gold, Smoothed, ClassMean, Dirichlet, DawidSkene, Teacher, Shuffled)
+TARGETS = table(Empirical, Majority, Gold, Smoothed, ClassMean, Dirichlet, DawidSkene, Glad, Mace, Teacher, Shuffled)
+
+
+def _signed_votes(data: Data, rows: Tensor, model: str) -> Votes:
+    """The votes of these rows, for a model of annotators: refused where it is not known who cast them."""
+    if data.votes is None or data.votes.annotator is None:
+        raise InputError(
+            f"{model} needs to know who cast each vote, and these votes have no annotators",
+            where=data.name,
+            hint="Read a long or wide table with an annotator column, or use the target `empirical`",
+            state="",
+        )
+    return data.votes.subset(rows.numpy())
 
 
 def class_means(data: Data, rows: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from dissensus.metrics.agreement import (
     normalised_entropy,
     partial_correlation,
     second_best_accuracy,
+    second_best_agreement,
     top_class,
 )
 from dissensus.metrics.binned_means import zero_then_equal_mass
@@ -35,13 +36,16 @@ from dissensus.metrics.ceiling import (
 )
 from dissensus.metrics.detection import auroc, fpr_at_95
 from dissensus.metrics.proper import js, js_distance, kl, nll_gold, soft_brier, soft_nll
+from dissensus.metrics.running import PER_ITEM, RunningMetric
 from dissensus.metrics.scoring import METRICS, Metric, Value, score
 
 __all__ = [
     "METRICS",
+    "PER_ITEM",
     "BrierDecomposition",
     "Metric",
     "RangedEstimate",
+    "RunningMetric",
     "SmoothReliability",
     "TruthScores",
     "Value",
@@ -66,6 +70,7 @@ __all__ = [
     "partial_correlation",
     "score",
     "second_best_accuracy",
+    "second_best_agreement",
     "smooth_ece",
     "smooth_reliability",
     "soft_brier",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,16 +12,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.metrics.checks import checked_log_probs, checked_probs, checked_target
+from dissensus.metrics.proper import p_log_p
 
 Kind = Literal["pearson", "spearman"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def entropy(probs: Tensor) -> Tensor:
     """Entropy of each row in nats, float64 [N]."""
     probs = checked_probs(probs)
-    return -torch.xlogy(probs, probs).sum(1) + 0.0  # + 0.0: a unanimous item has entropy 0, not -0
+    return entropy_of_logs(p_log_p(probs))
+
+
+def entropy_of_logs(logs: Tensor) -> Tensor:
+    """The same from `p_log_p` of the rows."""
+    return -logs.sum(1) + 0.0  # + 0.0: a unanimous item has entropy 0, not -0
 
 
 def normalised_entropy(probs: Tensor) -> Tensor:
@@ -52,7 +60,7 @@ def entropy_correlation(probs: Tensor, target: Tensor, *, kind: Kind) -> float |
 def correlation(first: Floats, second: Floats, *, kind: Kind) -> float | None:
     """Pearson's correlation of two lists, or Spearman's: Pearson's of their midranks. None where one is constant."""
     if kind == "spearman":
-        first, second = midranks(without_rounding(first)), midranks(without_rounding(second))
+        first, second = ranks(first), ranks(second)
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
     first, second = first - first.mean(), second - second.mean()
@@ -76,6 +84,11 @@ def partial_correlation(first: Floats, second: Floats, given: Floats, *, kind: K
     return float(np.clip((together - with_first * with_second) / math.sqrt(unexplained), -1, 1))
 
 
+def ranks(values: Floats) -> Floats:
+    """The midranks of values of which some differ by rounding alone: those are tied."""
+    return midranks(without_rounding(values))
+
+
 def midranks(values: Floats) -> Floats:
     """Ranks from 1; equal values share the mean of their ranks."""
     _, index, size = np.unique(values, return_inverse=True, return_counts=True)
@@ -89,19 +102,42 @@ def second_best_accuracy(log_probs: Tensor, target: Tensor, *, well_defined: boo
     "second choice" on a unanimous item is such a tie-break. `well_defined` keeps the items on which the people's first,
     second and third choice have different shares. None where no item is left, or there is one class.
     """
+    agree = second_best_agreement(log_probs, target, well_defined=well_defined)
+    kept = agree[~agree.isnan()]
+    return float(kept.mean()) if len(kept) else None
+
+
+def second_best_agreement(log_probs: Tensor, target: Tensor, *, well_defined: bool = False) -> Tensor:
+    """`second_best_accuracy` item by item: 1 where the second choices agree, 0 where not, NaN for items left out."""
     log_probs = checked_log_probs(log_probs)
     people = checked_target(target, log_probs).numpy()
     if log_probs.shape[1] < 2:
-        return None
-    agree = _second(log_probs.numpy()) == _second(people)
+        return torch.full((len(people),), math.nan, dtype=torch.float64)
+    second, strict = second_choice(people)
+    agree = (second_choice(log_probs.numpy())[0] == second).astype(np.float64)
     if well_defined:
-        ranked = np.sort(people, 1)[:, ::-1][:, :3]
-        agree = agree[(ranked[:, :-1] > ranked[:, 1:]).all(1)]
-    return float(agree.mean()) if len(agree) else None
+        agree[~strict] = math.nan
+    return torch.from_numpy(agree)
 
 
-def _second(values: Floats) -> NDArray[np.int64]:
-    return values.argsort(1, kind="stable")[:, -2]
+def second_choice(values: Floats) -> tuple[Ints, NDArray[np.bool_]]:
+    """`argsort(kind="stable")[-2]` of each row of [N, K], K > 1, and whether its first three values differ strictly.
+
+    Found by looking for the last maximum twice: linear in K.
+
+    >>> second_choice(np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]]))
+    (array([2, 2]), array([ True, False]))
+    """
+    left, every, last = values[:, ::-1].copy(), np.arange(len(values)), values.shape[1] - 1
+    places, largest = [], []
+    for _ in range(min(3, values.shape[1])):
+        places.append(left.argmax(1))
+        largest.append(left[every, places[-1]])
+        left[every, places[-1]] = -np.inf
+    second: Ints = last - places[1]
+    lost = np.isneginf(largest[1])  # nothing but -inf was left, and the place that was struck out looked like the rest
+    second[lost] = values[lost].argsort(1, kind="stable")[:, -2]
+    return second, np.all([before > after for before, after in pairwise(largest)], axis=0)
 
 
 def top_class(values: Tensor) -> Tensor:

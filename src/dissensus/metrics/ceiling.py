@@ -19,7 +19,7 @@ from torch import Tensor
 from dissensus import random
 from dissensus.metrics.agreement import KINDS, Kind, correlation, entropy
 from dissensus.metrics.checks import checked_counts, checked_probs
-from dissensus.metrics.vote_mixture import Floats, Start, VoteMixture
+from dissensus.metrics.vote_mixture import CountsByRow, Floats, Start, VoteMixture, sample
 
 NUMBERS = 2**18  # drawn for each fit, in a number of draws between the next two
 LEAST_DRAWS, MOST_DRAWS = 2, 100
@@ -37,7 +37,11 @@ def soft_brier_unbiased(probs: Tensor, counts: Tensor) -> Tensor:
     NaN where an item has one vote: the spread of its votes cannot be known. Single items may come out below 0.
     """
     probs = checked_probs(probs)
-    counts = checked_counts(counts, probs)
+    return unchecked_brier_unbiased(probs, checked_counts(counts, probs))
+
+
+def unchecked_brier_unbiased(probs: Tensor, counts: Tensor) -> Tensor:
+    """`soft_brier_unbiased` without its checks."""
     votes = counts.sum(1).double()
     shares = counts / votes[:, None]
     noise = (1 - shares.square().sum(1)) / (votes - 1)
@@ -69,19 +73,24 @@ def estimate_truth_scores(counts: Tensor) -> TruthScores:
     over true distributions drawn given the votes, their entropies against those of the votes. All undefined where no
     item has two votes; correlations, where the entropies of the votes do not vary.
     """
-    table = checked_counts(counts).numpy()
-    return _estimated(table.tobytes(), table.shape)
+    return estimate_from_rows(checked_counts(counts))
 
 
-@lru_cache(maxsize=4)  # the same votes judge a model raw and tempered, and the next model after it
-def _estimated(content: bytes, shape: tuple[int, int]) -> TruthScores:
+def estimate_from_rows(counts: CountsByRow) -> TruthScores:
+    """The same from counts that were checked and may be read in slices alone."""
+    table = sample(counts)
+    return _estimated(table.tobytes(), table.shape, counts.shape[1])
+
+
+@lru_cache(maxsize=4)  # the same votes judge the next model, too
+def _estimated(content: bytes, shape: tuple[int, int], classes: int) -> TruthScores:
     table = np.frombuffer(content, dtype=np.int64).reshape(shape)
     undefined = RangedEstimate(None, None, None)
-    if shape[1] == 1:
+    if classes == 1:
         return TruthScores(RangedEstimate(0.0, 0.0, 0.0), undefined, undefined)
     if table.sum(1).max() < 2:
         return TruthScores(undefined, undefined, undefined)
-    mixture = VoteMixture(table)
+    mixture = VoteMixture(table, classes)
     fits = mixture.fit()
     correlations = {start: _correlations(mixture, weights) for start, weights in fits.items()}
     return TruthScores(

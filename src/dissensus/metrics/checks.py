@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dissensus.errors import InputError
+from dissensus.metrics.row_blocks import Rows
 
 SHARES_TOLERANCE = 1e-4  # what printing six digits of ten classes can do to a sum, with room
 
 
-def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
-    """One distribution per row [N, K]. Integer tensors are refused: they are counts or labels."""
-    _check_matrix(probs, where)
+def checked_probs(probs: Tensor, *, where: str = "probs", first: int = 0) -> Tensor:
+    """One distribution per row [N, K]. Integer tensors are refused: they are counts or labels.
+
+    Here as below, `first` is the number of the first row in messages, where these rows are a part of more.
+    """
+    check_matrix(probs, where)
     if not probs.is_floating_point():
         raise InputError(
             f"{probs.dtype} values are counts or labels, not probabilities",
@@ -28,38 +32,43 @@ def checked_probs(probs: Tensor, *, where: str = "probs") -> Tensor:
             state="",
         )
     probs = probs.detach().to("cpu", torch.float64)
-    check_probabilities(probs, probs.shape[1], where=where)
+    check_probabilities(probs, probs.shape[1], where=where, first=first)
     return probs
 
 
-def checked_target(target: Tensor, like: Tensor) -> Tensor:
+def checked_target(target: Tensor, like: Tensor, *, first: int = 0) -> Tensor:
     """What people said, for the same items and classes as the predictions `like`."""
-    target = checked_probs(target, where="target")
-    _check_same_shape(target, like, "target")
+    target = checked_probs(target, where="target", first=first)
+    check_same_shape(target, like, "target")
     return target
 
 
-def checked_log_probs(log_probs: Tensor) -> Tensor:
+def checked_log_probs(log_probs: Tensor, *, first: int = 0) -> Tensor:
     """Normalised log-probabilities [N, K]; -inf is a probability of 0. Raw logits and probabilities are refused."""
-    _check_matrix(log_probs, "log_probs")
+    return with_probs(log_probs, first=first)[0]
+
+
+def with_probs(log_probs: Tensor, *, first: int = 0) -> tuple[Tensor, Tensor]:
+    """Log-probabilities, checked, and the probabilities that the check needs anyway."""
+    check_matrix(log_probs, "log_probs")
     log_probs = log_probs.detach().to("cpu", torch.float64)
-    if bool(log_probs.isnan().any()):
-        row = int(torch.nonzero(log_probs.isnan().any(1))[0])
-        raise InputError(f"row {row} has NaN", where="log_probs", hint="Correct or drop the row", state="")
-    total = log_probs.logsumexp(1).exp()
+    probs = log_probs.exp()
+    total = probs.sum(1)
     off = torch.nonzero(~((total - 1).abs() <= SHARES_TOLERANCE))
     if len(off):
         row = int(off[0])
+        if bool(total[row].isnan()):
+            raise InputError(f"row {first + row} has NaN", where="log_probs", hint="Correct or drop the row", state="")
         raise InputError(
-            f"the probabilities of row {row} sum to {float(total[row]):.6g}, not 1",
+            f"the probabilities of row {first + row} sum to {float(total[row]):.6g}, not 1",
             where="log_probs",
             hint="Pass logits through log_softmax, and probabilities through log",
             state="",
         )
-    return log_probs
+    return log_probs, probs
 
 
-def checked_gold(gold: Tensor, like: Tensor) -> Tensor:
+def checked_gold(gold: Tensor, like: Rows) -> Tensor:
     """One class index per item, int64 [N]. Distributions are refused: a hard metric would silently round them."""
     items, classes = like.shape
     if gold.ndim != 1 or gold.is_floating_point() or gold.is_complex() or gold.dtype == torch.bool:
@@ -79,9 +88,9 @@ def checked_gold(gold: Tensor, like: Tensor) -> Tensor:
     return gold
 
 
-def checked_counts(counts: Tensor, like: Tensor | None = None) -> Tensor:
+def checked_counts(counts: Tensor, like: Tensor | None = None, *, first: int = 0) -> Tensor:
     """Counts of votes, int64 [N, K], at least one per item. Shares are refused: they do not say how many people voted."""
-    _check_matrix(counts, "counts")
+    check_matrix(counts, "counts")
     if counts.is_floating_point():
         raise InputError(
             f"{counts.dtype} values are not counts",
@@ -91,10 +100,11 @@ def checked_counts(counts: Tensor, like: Tensor | None = None) -> Tensor:
         )
     counts = counts.detach().to("cpu", torch.int64)
     if like is not None:
-        _check_same_shape(counts, like, "counts")
+        check_same_shape(counts, like, "counts")
     bad = torch.nonzero((counts < 0).any(1) | (counts.sum(1) < 1))
     if len(bad):
-        raise InputError(f"row {int(bad[0])} has a negative count, or no vote at all", where="counts", state="")
+        row = first + int(bad[0])
+        raise InputError(f"row {row} has a negative count, or no vote at all", where="counts", state="")
     return counts
 
 
@@ -114,13 +124,15 @@ def checked_events(confidence: Tensor, correct: Tensor) -> tuple[Tensor, Tensor]
     return confidence, correct.detach().cpu()
 
 
-def _check_matrix(values: Tensor, where: str) -> None:
-    if values.ndim != 2 or 0 in values.shape:
+def check_matrix(values: Rows, where: str) -> None:
+    """Refuse what is not [items, classes]."""
+    if len(values.shape) != 2 or 0 in values.shape:
         raise InputError(f"{list(values.shape)} is not [items, classes] with at least one of each", where=where, state="")
 
 
-def _check_same_shape(values: Tensor, like: Tensor, where: str) -> None:
-    if values.shape != like.shape:
+def check_same_shape(values: Rows, like: Rows, where: str) -> None:
+    """Refuse what has not one row per item and one column per class of the predictions."""
+    if tuple(values.shape) != tuple(like.shape):
         raise InputError(
             f"{list(values.shape)} does not match the predictions {list(like.shape)} [items, classes]",
             where=where,
@@ -128,11 +140,11 @@ def _check_same_shape(values: Tensor, like: Tensor, where: str) -> None:
         )
 
 
-def check_probabilities(probs: Tensor, classes: int, *, where: str) -> None:
+def check_probabilities(probs: Tensor, classes: int, *, where: str, first: int = 0) -> None:
     """Refuse what is not one distribution per row: wrong width, NaN, negative, or a sum that is not 1."""
     if probs.ndim != 2 or probs.shape[1] != classes:
         raise InputError(f"{tuple(probs.shape)} is not [items, {classes} classes]", where=where)
-    check_shares(probs.detach().cpu().double().numpy(), where=lambda row: f"{where}, row {row}")
+    check_shares(probs.detach().cpu().double().numpy(), where=lambda row: f"{where}, row {first + row}")
 
 
 def check_shares(shares: NDArray[np.float64], *, where: Callable[[int], str]) -> None:

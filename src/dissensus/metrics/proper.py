@@ -28,19 +28,33 @@ def unchecked_soft_nll(log_probs: Tensor, target: Tensor) -> Tensor:
     return -(target * log_probs).masked_fill(target == 0, 0).sum(-1)  # 0 log 0 = 0
 
 
+def p_log_p(probs: Tensor) -> Tensor:
+    """p log p of each number, 0 at 0: as `torch.xlogy`, which is several times slower."""
+    return torch.log(probs).mul_(probs).masked_fill_(probs == 0, 0)
+
+
 def kl(log_probs: Tensor, target: Tensor) -> Tensor:
     """Σ p log(p/q) in nats, p the people: what a prediction loses beyond the people's own disagreement."""
     log_probs = checked_log_probs(log_probs)
     target = checked_target(target, log_probs)
-    return (torch.xlogy(target, target) - (target * log_probs).masked_fill(target == 0, 0)).sum(1)
+    return unchecked_kl(log_probs, target, p_log_p(target))
+
+
+def unchecked_kl(log_probs: Tensor, target: Tensor, target_logs: Tensor) -> Tensor:
+    """`kl` without its checks; `target_logs` is `p_log_p(target)`."""
+    return (target_logs - (target * log_probs).masked_fill_(target == 0, 0)).sum(1)
 
 
 def js(probs: Tensor, target: Tensor) -> Tensor:
     """Jensen–Shannon divergence in nats: symmetric, finite, 0 to log 2."""
     probs = checked_probs(probs)
     target = checked_target(target, probs)
-    middle = (probs + target) / 2
-    halves = torch.xlogy(probs, probs) + torch.xlogy(target, target) - 2 * torch.xlogy(middle, middle)
+    return unchecked_js(probs, target, p_log_p(probs), p_log_p(target))
+
+
+def unchecked_js(probs: Tensor, target: Tensor, probs_logs: Tensor, target_logs: Tensor) -> Tensor:
+    """`js` without its checks; the last two are `p_log_p` of the first two."""
+    halves = probs_logs + target_logs - 2 * p_log_p((probs + target) / 2)
     return halves.sum(1).clamp(min=0) / 2  # equal rows may come out at -1e-17, whose root would be NaN
 
 

@@ -6,15 +6,16 @@ Per-item values come out of every proper score; the mean is taken once, here, at
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import torch
 from torch import Tensor
 
-from dissensus.errors import InputError
-from dissensus.metrics.agreement import entropy_correlation, majority, second_best_accuracy
+from dissensus.metrics.agreement import Kind, correlation, entropy_correlation, ranks
+from dissensus.metrics.array_inputs import ArrayInput, CountedVotes, as_rows, as_tensor
 from dissensus.metrics.calibration import (
     BrierDecomposition,
     brier_decomposition,
@@ -22,17 +23,18 @@ from dissensus.metrics.calibration import (
     confidence_wrong,
     ece,
     smooth_ece,
-    top_label,
 )
-from dissensus.metrics.ceiling import (
-    RangedEstimate,
-    TruthScores,
-    estimate_truth_scores,
-    soft_brier_unbiased,
-    soft_nll_floor,
+from dissensus.metrics.ceiling import RangedEstimate, TruthScores
+from dissensus.metrics.checks import (
+    check_matrix,
+    check_same_shape,
+    checked_counts,
+    checked_log_probs,
+    checked_target,
 )
-from dissensus.metrics.checks import SHARES_TOLERANCE, checked_counts, checked_gold, checked_log_probs, checked_target
-from dissensus.metrics.proper import js, kl, nll_gold, soft_brier, soft_nll
+from dissensus.metrics.per_item import ModelItems, PeopleItems
+from dissensus.metrics.proper import kl, soft_nll
+from dissensus.metrics.row_blocks import Progress, Rows, silent
 
 Value = float | int | str | None
 Direction = Literal["lower", "higher", "neither"]
@@ -40,81 +42,123 @@ Need = Literal["target", "gold", "counts", "truth"]
 
 
 def score(
-    log_probs: Tensor,
-    target: Tensor,
-    gold: Tensor | None = None,
-    counts: Tensor | None = None,
-    truth: Tensor | None = None,
+    log_probs: ArrayInput | Rows,
+    target: ArrayInput | Rows | CountedVotes,
+    gold: ArrayInput | None = None,
+    counts: ArrayInput | Rows | None = None,
+    truth: ArrayInput | None = None,
 ) -> dict[str, Value]:
     """Every metric of `METRICS` that these inputs allow, as plain numbers; None where one is infinite or undefined.
 
+    Inputs are tensors, NumPy arrays or data frames; Votes as `target` bring their counts with them.
     `target` [N, K] is what people said, `gold` [N] the data set's own labels: without them the majority is used (ties go
     to the lowest class index), and `"gold"` says so. `counts` [N, K] are the votes behind `target`; some metrics need
     their number. `truth` [N, K] is the distribution that the votes of a simulated crowd were drawn from.
+
+    Matrices are read in blocks of rows: beside them, some 100 bytes per item are used.
     """
-    log_probs = checked_log_probs(log_probs)
-    target = checked_target(target, log_probs)
-    labels = majority(target) if gold is None else checked_gold(gold, log_probs)
-    if counts is not None:
-        counts = checked_counts(counts, log_probs)
-        if float((counts / counts.sum(1, keepdim=True).double() - target).abs().max()) > SHARES_TOLERANCE:
-            raise InputError("the counts do not give the shares in `target`", where="counts", state="")
-    if truth is not None:
-        truth = checked_target(truth, log_probs)
-    case = _Case(log_probs, target, labels, "majority" if gold is None else "given", counts, truth)
+    if isinstance(target, CountedVotes):
+        counts = target.counts if counts is None else counts
+        target = target.soft
+    votes = None if counts is None else as_rows(counts)
+    labels, known = (None if part is None else as_tensor(part) for part in (gold, truth))
+    return score_all({"scores": as_rows(log_probs)}, as_rows(target), labels, votes, known)["scores"]
+
+
+def score_all(
+    log_probs: Mapping[str, Rows],
+    target: Rows,
+    gold: Tensor | None = None,
+    counts: Rows | None = None,
+    truth: Tensor | None = None,
+    tell: Progress = silent,
+) -> dict[str, dict[str, Value]]:
+    """`score` of several predictions for the same items, such as one model's raw and tempered ones, by name."""
+    for predictions in log_probs.values():
+        check_matrix(predictions, "log_probs")
+        check_same_shape(target, predictions, "target")
+        for name, part in (("counts", counts), ("truth", truth)):
+            if part is not None:
+                check_same_shape(part, predictions, name)
+    people = PeopleItems.of(target, gold, counts, tell)
     absent = {need for need, given in (("counts", counts), ("truth", truth)) if given is None}
-    return {name: metric.compute(case) for name, metric in METRICS.items() if metric.needs not in absent}
+    wanted = {name: metric for name, metric in METRICS.items() if metric.needs not in absent}
+    known = None if truth is None else checked_target(truth, truth)
+
+    def scored(predictions: Rows, stage: str) -> dict[str, Value]:
+        case = _Case(predictions, people, ModelItems.of(predictions, people, tell, stage), known)
+        return {key: metric.compute(case) for key, metric in wanted.items()}
+
+    return {name: scored(rows, f"scoring {name.replace('_', ' to ')}") for name, rows in log_probs.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """The checked input of `score`, and what several metrics share, computed once."""
+    """The checked input of `score`, and what several metrics share, computed once.
 
-    log_probs: Tensor
-    target: Tensor
-    gold: Tensor
-    gold_is: str
-    counts: Tensor | None
+    `items` and `people` have one value per item. `log_probs`, `probs` and `target` are whole matrices, made when a metric
+    asks for them; no metric of this package does, except for simulated crowds.
+    """
+
+    predictions: Rows
+    people: PeopleItems
+    items: ModelItems
     truth: Tensor | None
+
+    @cached_property
+    def log_probs(self) -> Tensor:
+        return checked_log_probs(self.predictions[:])
 
     @cached_property
     def probs(self) -> Tensor:
         return self.log_probs.exp()
 
     @cached_property
+    def target(self) -> Tensor:
+        whole = self.people.target[:]
+        return checked_target(whole, whole)
+
+    @property
+    def gold(self) -> Tensor:
+        return self.people.gold
+
+    @cached_property
+    def counts(self) -> Tensor | None:
+        return None if self.people.counts is None else checked_counts(self.people.counts[:])
+
+    @property
     def top(self) -> tuple[Tensor, Tensor]:
-        return top_label(self.log_probs, self.gold)
+        return self.items.confidence, self.items.correct
 
     @cached_property
     def brier(self) -> BrierDecomposition:
         return brier_decomposition(*self.top)
-
-    @cached_property
-    def items(self) -> dict[str, Tensor]:
-        """The per-item scores that may be infinite."""
-        return {
-            "soft_nll": soft_nll(self.log_probs, self.target),
-            "kl": kl(self.log_probs, self.target),
-            "nll_gold": nll_gold(self.log_probs, self.gold),
-        }
-
-    @property
-    def votes(self) -> Tensor:
-        assert self.counts is not None, "a metric that needs counts says so in METRICS"
-        return self.counts
 
     @property
     def known(self) -> Tensor:
         assert self.truth is not None, "a metric that needs the truth says so in METRICS"
         return self.truth
 
-    @cached_property
+    @property
     def unbiased(self) -> Tensor:
-        return soft_brier_unbiased(self.probs, self.votes)
+        return self.items.brier_unbiased
 
-    @cached_property
+    @property
     def of_truth(self) -> TruthScores:
-        return estimate_truth_scores(self.votes)
+        return self.people.of_truth
+
+    def entropy_correlation(self, kind: Kind) -> float | None:
+        """As `metrics.entropy_correlation`, with the people's ranks found once for all models."""
+        if kind == "pearson":
+            return correlation(self.items.entropy, self.people.entropy, kind=kind)
+        return correlation(ranks(self.items.entropy), self.people.entropy_ranks, kind="pearson")
+
+    def second_best_accuracy(self, well_defined: bool = False) -> float | None:
+        """As `metrics.second_best_accuracy`."""
+        if self.people.well_defined is None:
+            return None
+        agrees = self.items.agrees_second[self.people.well_defined] if well_defined else self.items.agrees_second
+        return float(agrees.mean()) if len(agrees) else None
 
 
 @dataclass(frozen=True)
@@ -136,14 +180,18 @@ def _mean(values: Tensor) -> float | None:
 
 
 def _that_may_be_infinite(name: str, needs: Need, about: str) -> list[Metric]:
+    def values(c: _Case) -> Tensor:
+        per_item: Tensor = getattr(c.items, name)
+        return per_item
+
     def infinite(c: _Case) -> Value:
-        return int(c.items[name].isinf().sum())
+        return int(values(c).isinf().sum())
 
     def finite_mean(c: _Case) -> Value:
-        return _mean(c.items[name][c.items[name].isfinite()])
+        return _mean(values(c)[values(c).isfinite()])
 
     return [
-        Metric(name, "lower", "nats", needs, about, lambda c: _mean(c.items[name])),
+        Metric(name, "lower", "nats", needs, about, lambda c: _mean(values(c))),
         Metric(f"{name}_infinite_items", "lower", "items", needs, f"items whose {name} is infinite", infinite),
         Metric(f"{name}_finite_mean", "lower", "nats", needs, f"mean {name} over the other items", finite_mean),
     ]
@@ -166,17 +214,17 @@ _ROWS = [
     *_that_may_be_infinite("soft_nll", "target", "cross-entropy to what people said"),
     *_that_may_be_infinite("kl", "target", "Kullback–Leibler divergence of the model from the people"),
     Metric("js", "lower", "nats", "target", "Jensen–Shannon divergence of model and people",
-           lambda c: _mean(js(c.probs, c.target))),
+           lambda c: _mean(c.items.js)),
     Metric("soft_brier", "lower", "", "target", "squared distance to what people said, summed over classes, 0 to 2",
-           lambda c: _mean(soft_brier(c.probs, c.target))),
+           lambda c: _mean(c.items.soft_brier)),
     *_that_may_be_infinite("nll_gold", "gold", "negative log-likelihood of the label"),
     Metric("accuracy", "higher", "share", "gold", "items whose top class is the label",
            lambda c: _mean(c.top[1].double())),
     Metric("second_best_accuracy", "higher", "share", "target", "items whose second choice is the people's, all items",
-           lambda c: second_best_accuracy(c.log_probs, c.target)),
+           lambda c: c.second_best_accuracy()),
     Metric("second_best_accuracy_well_defined", "higher", "share", "target",
            "the same over items whose people have a strict first, second and third",
-           lambda c: second_best_accuracy(c.log_probs, c.target, well_defined=True)),
+           lambda c: c.second_best_accuracy(well_defined=True)),
     Metric("ece_width_10", "lower", "probability", "gold", "calibration error of the top class, 10 bins of equal width",
            lambda c: ece(*c.top, binning="width", bins=10)),
     Metric("ece_width_15", "lower", "probability", "gold", "calibration error of the top class, 15 bins of equal width",
@@ -198,16 +246,17 @@ _ROWS = [
     Metric("brier_within_bin_covariance", "neither", "", "gold", "part of brier_top won by confidences inside bins",
            lambda c: c.brier.within_bin_covariance),
     Metric("entropy_pearson", "higher", "correlation", "target", "Pearson correlation of model and people entropies",
-           lambda c: entropy_correlation(c.probs, c.target, kind="pearson")),
+           lambda c: c.entropy_correlation("pearson")),
     Metric("entropy_spearman", "higher", "correlation", "target", "Spearman correlation of model and people entropies",
-           lambda c: entropy_correlation(c.probs, c.target, kind="spearman")),
+           lambda c: c.entropy_correlation("spearman")),
     Metric("confidence_right", "neither", "probability", "gold", "mean top probability where the model is right",
            lambda c: confidence_right(*c.top)),
     Metric("confidence_wrong", "neither", "probability", "gold", "mean top probability where the model is wrong",
            lambda c: confidence_wrong(*c.top)),
     Metric("soft_nll_floor", "neither", "nats", "target", "the least soft_nll possible: the entropy of the votes",
-           lambda c: _mean(soft_nll_floor(c.target))),
-    Metric("gold", "neither", "", "gold", "whether the labels were given, or are the majority's", lambda c: c.gold_is),
+           lambda c: _mean(torch.from_numpy(c.people.entropy))),
+    Metric("gold", "neither", "", "gold", "whether the labels were given, or are the majority's",
+           lambda c: c.people.gold_is),
     *_estimates("soft_nll_expected", "nats", "soft_nll", "4%", lambda c: c.of_truth.soft_nll),
     Metric("soft_brier_unbiased", "lower", "", "counts", "soft_brier to the true distribution, free of the votes' noise",
            lambda c: _mean(c.unbiased[~c.unbiased.isnan()])),

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
+
+from dissensus.metrics.row_blocks import blocks
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,24 +39,52 @@ ITERATIONS = 500
 MOST_ITEMS = 4000  # of more items, this many are taken at equal distances from the sorted list
 
 
+class CountsByRow(Protocol):
+    """Counts [N, K], to be read in slices: an array, a tensor, or what makes one as it is read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N, K)."""
+
+    def __getitem__(self, rows: slice, /) -> Any:
+        """These rows."""
+
+
+def sample(counts: CountsByRow) -> Ints:
+    """Rows with their largest class first, sorted, without columns that are 0 in all; at most `MOST_ITEMS` of them."""
+    parts = []
+    for block in blocks(counts.shape):
+        rows = np.sort(np.asarray(counts[block]), 1)[:, ::-1]
+        used = int((rows > 0).sum(1).max())
+        parts.append(rows[:, :used].astype(np.min_scalar_type(rows.max())))  # short numbers are sorted much faster
+    rows = np.zeros((counts.shape[0], max(part.shape[1] for part in parts)), np.result_type(*parts))
+    for block, part in zip(blocks(counts.shape), parts, strict=True):
+        rows[block, : part.shape[1]] = part
+    order = np.lexsort(rows.T)
+    if len(rows) > MOST_ITEMS:
+        order = order[(np.arange(MOST_ITEMS) * len(rows)) // MOST_ITEMS]
+    return rows[order].astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class VoteMixture:
-    """The mixture for counts of votes [N, K], K > 1. U different rows of counts remain after sorting; G is the grid."""
+    """The mixture for counts of votes [N, K], K > 1. U different rows of counts remain after sorting; G is the grid.
+
+    `width` is K where columns without votes were left out of `counts`, as `sample` does.
+    """
 
     counts: Ints
+    width: int | None = None
 
     @cached_property
     def classes(self) -> int:
         """K."""
-        return int(self.counts.shape[1])
+        return int(self.counts.shape[1]) if self.width is None else self.width
 
     @cached_property
     def _distinct(self) -> tuple[Ints, Ints]:
         """Rows with the largest class first, without classes that no item has a vote for, and how often each occurs."""
-        rows = np.sort(self.counts, 1)[:, ::-1]
-        rows = rows[np.lexsort(rows.T)]
-        if len(rows) > MOST_ITEMS:
-            rows = rows[(np.arange(MOST_ITEMS) * len(rows)) // MOST_ITEMS]
+        rows = sample(self.counts)
         return np.unique(rows[:, : (rows > 0).sum(1).max()], axis=0, return_counts=True)
 
     @property

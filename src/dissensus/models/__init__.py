@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dissensus.models.build import load_model, new_model
 from dissensus.models.classifier import Classifier
+from dissensus.models.duq import Duq
 from dissensus.models.heads import LinearHead
+from dissensus.models.mc_dropout import McDropout
 from dissensus.models.mlp import Linear, Mlp
 from dissensus.models.model import Architecture, Model
 from dissensus.models.normalise import Normalise, moments
 from dissensus.models.resnet import ResNet18, ResNet20
 from dissensus.models.smallcnn import Smallcnn
+from dissensus.models.sngp import Sngp
 from dissensus.models.speedy import Speedy
 from dissensus.store.encoding import table
 
@@ -17,18 +20,21 @@ __all__ = [
     "ARCHITECTURES",
     "Architecture",
     "Classifier",
+    "Duq",
     "Linear",
     "LinearHead",
+    "McDropout",
     "Mlp",
     "Model",
     "Normalise",
     "ResNet18",
     "ResNet20",
     "Smallcnn",
+    "Sngp",
     "Speedy",
     "load_model",
     "moments",
     "new_model",
 ]
 
-ARCHITECTURES = table(Linear, Mlp, Smallcnn, ResNet18, ResNet20, Speedy)
+ARCHITECTURES = table(Linear, Mlp, Smallcnn, ResNet18, ResNet20, Speedy, Sngp, Duq, McDropout)

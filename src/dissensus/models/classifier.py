@@ -24,10 +24,15 @@ class Classifier(Model):
         super().__init__()
         self.normalise, self.body, self.head = normalise, body, head
 
+    def features(self, x: Tensor) -> Tensor:
+        """Penultimate features [B, D]."""
+        features: Tensor = self.body(self.normalise(x))
+        return features
+
     @override
     def forward(self, x: Tensor) -> Tensor:
         """Logits [B, K]."""
-        logits: Tensor = self.head(self.body(self.normalise(x)))
+        logits: Tensor = self.head(self.features(x))
         return logits
 
     @override
@@ -38,7 +43,7 @@ class Classifier(Model):
     @override
     def predict(self, x: Tensor) -> Predictions:
         """Logits and penultimate features."""
-        features = self.body(self.normalise(x))
+        features = self.features(x)
         return Predictions(self.head(features), features)
 
     @property

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from dissensus import random
 from dissensus.models.build import new_model
 from dissensus.models.model import Architecture, Model
 
@@ -20,11 +23,23 @@ def forward_flops(model: Model, shape: tuple[int, ...]) -> int:
     return int(counter.get_total_flops())
 
 
+def loss_flops(model: Model, shape: tuple[int, ...]) -> int:
+    """Of the loss of one input in training, which may differ from a prediction: a gradient penalty, or many masks.
+
+    Counted for two inputs, since batch norm needs more than one, on a copy, which is left behind with its statistics.
+    """
+    trained = copy.deepcopy(model).train()
+    device = next(model.parameters()).device
+    with random.seeded(0, "dropout"), FlopCounterMode(display=False) as counter:
+        trained.loss(torch.zeros(2, *shape, device=device), torch.zeros(2, dtype=torch.int64, device=device))
+    return int(counter.get_total_flops()) // 2
+
+
 def training_flops(model: Model, shape: tuple[int, ...], items: int) -> int:
-    """Of training on `items` inputs, counted as often as they are seen: the backward pass costs twice the forward."""
-    return 3 * forward_flops(model, shape) * items
+    """Of training on `items` inputs, counted as often as they are seen: the backward pass costs twice the loss."""
+    return 3 * loss_flops(model, shape) * items
 
 
 def architecture_flops(architecture: Architecture, shape: tuple[int, ...], classes: int) -> int:
-    """`forward_flops` of a network that is only described."""
-    return forward_flops(new_model(architecture, torch.zeros(1, *shape), classes, seed=0), shape)
+    """`loss_flops` of a network that is only described."""
+    return loss_flops(new_model(architecture, torch.zeros(1, *shape), classes, seed=0), shape)

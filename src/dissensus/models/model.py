@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import Tensor, nn
 
@@ -20,6 +20,15 @@ class Model(nn.Module, ABC):
     `head` is the last layer, where it is a linear layer on the features that `predict` gives; None elsewhere.
     """
 
+    uncertainty: ClassVar[str] = ""
+    """What the uncertainty in its predictions is, in words; empty where there is none."""
+
+    compiles: ClassVar[bool] = True
+    """Whether `loss` can be compiled: not where it differentiates twice."""
+
+    shares_batches: ClassVar[bool] = True
+    """Whether several processes can each take a part of a batch: not where the model keeps statistics of whole ones."""
+
     def __init__(self) -> None:
         super().__init__()
         self.head: LinearHead | None = None
@@ -31,6 +40,15 @@ class Model(nn.Module, ABC):
     @abstractmethod
     def predict(self, x: Tensor) -> Predictions:
         """Predictions of a batch, in the module's present mode and differentiable in x."""
+
+    @property
+    def passes(self) -> int:
+        """How many forward passes a prediction takes. Who differentiates predictions divides batches by it."""
+        return 1
+
+    def preview(self, x: Tensor) -> Predictions:
+        """Predictions for a training curve: a cheaper approximation where `predict` takes many passes."""
+        return self.predict(x)
 
     def prepare(self, x: Tensor) -> None:
         """Called once, before anything else, with the training inputs as they are stored (images as uint8)."""

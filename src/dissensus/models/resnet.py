@@ -51,7 +51,10 @@ class ResNet20:
 
 
 class ResidualBlock(nn.Module):
-    """Two 3×3 convolutions and a shortcut: relu(shortcut(x) + norm(conv(relu(norm(conv(x))))))."""
+    """Two 3×3 convolutions and a shortcut: relu(shortcut(x) + norm(conv(relu(norm(conv(x)))))).
+
+    `dropout` comes before the second convolution; it does nothing unless it is replaced.
+    """
 
     def __init__(self, wide_in: int, wide_out: int, stride: int) -> None:
         super().__init__()
@@ -59,6 +62,7 @@ class ResidualBlock(nn.Module):
         self.norm1 = nn.BatchNorm2d(wide_out)
         self.conv2 = nn.Conv2d(wide_out, wide_out, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(wide_out)
+        self.dropout: nn.Module = nn.Identity()
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or wide_in != wide_out:
             projection = nn.Conv2d(wide_in, wide_out, 1, stride, bias=False)
@@ -67,7 +71,7 @@ class ResidualBlock(nn.Module):
     @override
     def forward(self, x: Tensor) -> Tensor:
         """[B, wide_in, H, W] to [B, wide_out, H / stride, W / stride]."""
-        inner = relu(self.norm1(self.conv1(x)))
+        inner = self.dropout(relu(self.norm1(self.conv1(x))))
         return relu(self.norm2(self.conv2(inner)) + self.shortcut(x))
 
 

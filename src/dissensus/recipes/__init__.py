@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import signature
 
 from dissensus.errors import InputError
 from dissensus.experiments.description import SCALES, Experiment
 from dissensus.experiments.plan import Node
 from dissensus.recipes.demo import demo
+from dissensus.recipes.paper000 import PAPER000
 from dissensus.recipes.paper002 import PAPER002
 from dissensus.recipes.paper003 import PAPER003
 
 Seeds = tuple[int, ...]
+Make = Callable[..., Experiment[Node]]
 
-RECIPES: dict[str, Callable[[str, Seeds | None], Experiment[Node]]] = {"demo": demo, **PAPER002, **PAPER003}
-"""Each maps a scale, and seeds instead of the recipe's own, to an experiment."""
+RECIPES: dict[str, Make] = {"demo": demo, **PAPER000, **PAPER002, **PAPER003}
+"""Each maps a scale, and seeds instead of the recipe's own, to an experiment; those that encode take encoders, too."""
 
 
-def find(name: str, scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
-    """The experiment of a recipe at a scale."""
+def find(
+    name: str, scale: str, seeds: Seeds | None = None, encoders: Mapping[str, str] | None = None
+) -> Experiment[Node]:
+    """The experiment of a recipe at a scale; `encoders` replace the recipe's own."""
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}", where="recipes", hint=f"Choose one of: {', '.join(RECIPES)}")
     if scale not in SCALES:
@@ -27,10 +32,15 @@ def find(name: str, scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         raise InputError(
             f"it has no scale {scale!r}", where=f"recipe {name}", hint=f"Choose one of: {', '.join(scales_of(name))}"
         )
-    return RECIPES[name](scale, seeds)
+    if not encoders:
+        return RECIPES[name](scale, seeds)
+    if "encoders" not in signature(RECIPES[name]).parameters:
+        raise InputError("it encodes nothing", where=f"recipe {name}", hint="Leave --encoder out")
+    return RECIPES[name](scale, seeds, encoders)
 
 
 def scales_of(name: str) -> tuple[str, ...]:
-    """The scales that a recipe has: miniature only where effects depend on a paper's own training."""
-    has_miniature = name.startswith("003/") and name != "003/quality"
-    return tuple(scale for scale in SCALES if scale != "miniature" or has_miniature)
+    """The scales that a recipe has: miniature only where effects depend on a paper's own training, offline where features
+    are made by an encoder."""
+    special = {"miniature": name.startswith("003/") and name != "003/quality", "offline": name.startswith("002/")}
+    return tuple(scale for scale in SCALES if special.get(scale, True))

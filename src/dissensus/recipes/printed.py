@@ -17,7 +17,11 @@ from typing import Any, TypeVar
 from dissensus.errors import InputError
 from dissensus.experiments.description import Exhibit, PaperNumber, Printed, Statistic
 
-CITATIONS = {"002": "Singh et al. 2025", "003": "Gheibi & Ghazizadeh 2026"}
+CITATIONS = {
+    "000": "“Do Soft Labels Enhance Neural Network Training?”",
+    "002": "Singh et al. 2025",
+    "003": "Gheibi & Ghazizadeh 2026",
+}
 """What the key of a paper, with which its sources begin in the file, stands for."""
 
 Keys = Mapping[str, type]
@@ -48,6 +52,22 @@ def printed_numbers(paper: str, exhibit: str) -> tuple[PaperNumber, ...]:
     if exhibit not in stored:
         raise _unknown("exhibit", exhibit, stored, f"{paper}.toml")
     return stored[exhibit]
+
+
+def printed_difference(paper: str, exhibit: str, column: str, first: str, second: str, part: str = "") -> float | None:
+    """How far the mean of one row is above that of another, as the paper prints them; None where it does not.
+
+    >>> printed_difference("003", "table2", "soft_nll", "Majority", "Soft")
+    0.2188
+    """
+    means = {
+        number.row: number.mean
+        for number in printed_numbers(paper, exhibit)
+        if (number.part, number.column) == (part, column)
+    }
+    if first not in means or second not in means:
+        return None
+    return round(means[first] - means[second], 6)  # printed with at most four decimals
 
 
 def exhibits(paper: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The settings of `speedy` for CIFAR-10H; docs/results/003/tuning.md says how they were chosen.
+"""The settings of `speedy` for CIFAR-10H; docs/results/003-regularised/tuning.md says how they were chosen.
 
 LAPTOP is 0.034 PFLOP per run, ten to twelve minutes on one core. QUALITY is 0.128 PFLOP: wider and longer. Both
 regularise the network in the same way, because it sees the same 8,000 images many times: one distortion per image, twice

@@ -71,11 +71,11 @@ def _headline(comparison: Comparison, rows: Sequence[MethodScores]) -> str:
             f"{row.method.label} looks {leaning}{than} by {_gap(row, metric, in_full=not parts)}, but not once all rows "
             f"are accounted for (Holm {p_value(difference.p_holm)})"
         )
-    most = _most_seeds(rows)
-    if same := [_with_fewer_seeds(row, most) for row in by_verdict.get("indistinguishable", [])]:
+    most, replicate = _most_seeds(rows), comparison.table.replicate
+    if same := [_with_fewer_seeds(row, most, replicate) for row in by_verdict.get("indistinguishable", [])]:
         parts.append(f"{listed(same)} {'shows' if len(same) == 1 else 'show'} no clear difference from {baseline}")
     if untested := [row.method.label for row in by_verdict.get("untested", [])]:
-        parts.append(f"{listed(untested)} cannot be tested (one seed, or differences that do not vary)")
+        parts.append(f"{listed(untested)} cannot be tested (one {replicate}, or differences that do not vary)")
     beaten = any(
         difference.mean * difference.worse < 0 for difference in map(_difference, rows) if _is_leaning(difference)
     )
@@ -91,10 +91,10 @@ def _most_seeds(rows: Sequence[MethodScores]) -> int:
     return max(len(_difference(row).values) for row in rows)
 
 
-def _with_fewer_seeds(row: MethodScores, most: int) -> str:
+def _with_fewer_seeds(row: MethodScores, most: int, replicate: str) -> str:
     """The row's name, and how many seeds it has where others have more."""
     seeds = len(_difference(row).values)
-    return row.method.label if seeds == most else f"{row.method.label} ({counted(seeds, 'seed')})"
+    return row.method.label if seeds == most else f"{row.method.label} ({counted(seeds, replicate)})"
 
 
 def _gap(row: MethodScores, metric: str, *, in_full: bool) -> str:
@@ -111,7 +111,7 @@ def _gap(row: MethodScores, metric: str, *, in_full: bool) -> str:
 
 def _room(comparison: Comparison, rows: Sequence[MethodScores]) -> list[str]:
     """What could hide behind "no clear difference", and what such a design could have shown at best."""
-    sentences, seeds = [], _most_seeds(rows)
+    sentences, seeds, replicate = [], _most_seeds(rows), comparison.table.replicate
     alike = [row for row in rows if _difference(row).verdict == "indistinguishable"]
     if alike:
         groups = [[row for row in alike if len(_difference(row).values) == size] for size in range(seeds, 0, -1)]
@@ -123,14 +123,14 @@ def _room(comparison: Comparison, rows: Sequence[MethodScores]) -> list[str]:
     for way in ("worse", "better"):
         if one_way := [row.method.label for row in alike if _goes(row, way)]:
             verb = "is" if len(one_way) == 1 else "are"
-            sentences.append(f"{listed(one_way)} {verb} {way} in every seed, though not by enough to tell.")
+            sentences.append(f"{listed(one_way)} {verb} {way} in every {replicate}, though not by enough to tell.")
     reach = stats.power(seeds, len(rows))
     if not reach.can_be_significant:
         sentences.append(
             f"These intervals rest on the t test. By ranks alone (exact Wilcoxon) nothing could be shown: "
-            f"{counted(seeds, 'seed')} reach {p_value(reach.best_p)} at best, and "
+            f"{counted(seeds, replicate)} reach {p_value(reach.best_p)} at best, and "
             f"{probability(reach.best_p_after_holm)} after Holm over {counted(len(rows), 'row')}. It would take "
-            f"{reach.seeds_needed} seeds."
+            f"{reach.seeds_needed} {replicate}s."
         )
     return sentences
 
@@ -140,7 +140,7 @@ def _hidden(comparison: Comparison, rows: Sequence[MethodScores], most: int) -> 
     widest = max(abs(end or 0.0) for row in rows for end in (_difference(row).low, _difference(row).high))
     size = f"{significant(widest)}{f' {unit(comparison.primary)}' if unit(comparison.primary) else ''}"
     seeds = len(_difference(rows[0]).values)
-    return f"by up to {size}" if seeds == most else f"with {counted(seeds, 'seed')} by up to {size}"
+    return f"by up to {size}" if seeds == most else f"with {counted(seeds, comparison.table.replicate)} by up to {size}"
 
 
 def _goes(row: MethodScores, way: str) -> bool:
@@ -151,14 +151,14 @@ def _goes(row: MethodScores, way: str) -> bool:
 
 
 def _one_seed(comparison: Comparison, block: ScoreBlock) -> str:
-    metric = comparison.primary
+    metric, replicate = comparison.primary, comparison.table.replicate
     known = [row for row in block.rows if row.cells[metric].values]
     means = ", ".join(f"{row.method.label} {fixed(row.cells[metric].mean)}" for row in known)
     superlative = "highest" if direction(metric) == "higher" else "lowest"
     leaders = [f"{label} has the {superlative} {title(metric)}" for label in sorted(block.best[metric])]
     if not leaders:  # rows with fewer seeds than another are no leaders
-        return f"{means}: one pair of equal seeds allows no test."
-    return f"{listed(leaders)} ({means}), but one seed allows no test: the order may be chance."
+        return f"{means}: one pair of equal {replicate}s allows no test."
+    return f"{listed(leaders)} ({means}), but one {replicate} allows no test: the order may be chance."
 
 
 def _after_tempering(comparison: Comparison, block: ScoreBlock) -> list[str]:
@@ -205,8 +205,9 @@ def _missing(comparison: Comparison, block: ScoreBlock) -> list[str]:
             f"The {title(metric)} of {listed(infinite)} is infinite on some items (a class that people chose has "
             "probability 0), so it has no mean and cannot be compared."
         )
+    noun = comparison.table.replicate
     gaps = [
-        f"{method.label} ({'seed' if len(method.missing) == 1 else 'seeds'} {', '.join(method.missing)})"
+        f"{method.label} ({noun if len(method.missing) == 1 else f'{noun}s'} {', '.join(method.missing)})"
         for method in comparison.methods
         if method.missing
     ]

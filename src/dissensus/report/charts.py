@@ -68,11 +68,12 @@ class Guide:
 
 @dataclass(frozen=True)
 class Axis:
-    """`bounds` and `ticks` are found from the data where they are not given."""
+    """`bounds` and `ticks` are found from the data where they are not given; `labels` stand in place of numbers."""
 
     title: str = ""
     bounds: Point | None = None
     ticks: Sequence[float] | None = None
+    labels: Sequence[str] | None = None
 
 
 def plot(
@@ -106,7 +107,7 @@ def plot(
     ends = "; ".join(f"{line.label} ends at {compact(line.path[-1][1])}" for line in lines if line.path)
     chart = Chart(width, height + room, x_bounds, y_bounds, margins, label or f"{heading}: {ends}")
     chart.y_axis(y.ticks or svg.nice_ticks(*y_bounds), y.title)
-    chart.x_axis(x_ticks, "")
+    chart.x_axis(x_ticks, "", x.labels)
     middle = (margins.left + width - margins.right) / 2
     chart.add(
         tag("text", x.title, x=middle, y=chart.height - room - (3 if square else 6), class_="axis", text_anchor="middle")

@@ -12,12 +12,14 @@ from statistics import fmean
 from typing import Literal
 
 from dissensus import stats
+from dissensus.errors import InputError
 from dissensus.experiments.description import Experiment, Printed, ScoreTable
 from dissensus.metrics.temperature import COLDEST
 from dissensus.report.svg import Style
 from dissensus.report.wording import CALIBRATIONS, CHECKPOINTS, direction, method_of_test
+from dissensus.store.json_types import misfit
 from dissensus.store.run_source import RunSource
-from dissensus.store.spec import Json, Run
+from dissensus.store.spec import Json, Run, canonical
 
 LEVEL = 0.95
 Verdict = Literal["better", "worse", "suggestive", "indistinguishable", "untested"]
@@ -103,12 +105,16 @@ class Method:
 
     def scores(self, checkpoint: str, calibration: str) -> dict[str, Json]:
         """All scores of each finished seed."""
-        return {seed: run.scores.get(checkpoint, {}).get(calibration, {}) for seed, run in self.runs.items()}
+        return {seed: scores_of(run, checkpoint).get(calibration, {}) for seed, run in self.runs.items()}
 
     def cell(self, checkpoint: str, calibration: str, metric: str) -> SeedValues:
         """A metric over seeds. A value of null (an infinite mean, an undefined correlation) is absent."""
         scores, items = self.scores(checkpoint, calibration), f"{metric}_infinite_items"
-        values = {seed: float(of_seed[metric]) for seed, of_seed in scores.items() if of_seed.get(metric) is not None}
+        values = {
+            seed: float(of_seed[metric])
+            for seed, of_seed in scores.items()
+            if isinstance(of_seed.get(metric), (int, float))
+        }
         return SeedValues(values, {seed: int(of_seed[items]) for seed, of_seed in scores.items() if of_seed.get(items)})
 
 
@@ -195,12 +201,19 @@ def looks(experiment: Experiment[str]) -> dict[str, Style]:
 
 def compare(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, Style]) -> Comparison:
     """The table, from the runs that are finished."""
+
+    def scored(run_id: str) -> Run:
+        run = runs.read(run_id)
+        if run.spec.kind != "train" and not any(isinstance(part, Mapping) for part in run.scores.values()):
+            raise InputError(f"run {run_id} is of no model, and has no scores to compare", where=table.title, state="")
+        return run
+
     methods = tuple(
         Method(
             label,
             table.methods.get(label, ""),
             styles[label],
-            {seed: runs.read(run_id) for seed, run_id in points[""].items() if run_id in runs},
+            {seed: scored(run_id) for seed, run_id in points[""].items() if run_id in runs},
             tuple(points[""]),
             table.checkpoint,
         )
@@ -213,7 +226,7 @@ def compare(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, Style]
         _block(checkpoint, calibration, methods, table.baseline, table.primary, columns)
         for checkpoint in sorted(CHECKPOINTS, key=lambda checkpoint: checkpoint != table.checkpoint)
         for calibration in CALIBRATIONS
-        if any(calibration in run.scores.get(checkpoint, {}) for run in finished)
+        if any(calibration in scores_of(run, checkpoint) for run in finished)
     )
     return Comparison(
         table,
@@ -228,7 +241,13 @@ def compare(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, Style]
 
 
 def _is_measured(metric: str, runs: Sequence[Run]) -> bool:
-    return any(metric in scores for run in runs for checkpoint in run.scores.values() for scores in checkpoint.values())
+    return any(metric in scores for run in runs for name in run.scores for scores in scores_of(run, name).values())
+
+
+def scores_of(run: Run, checkpoint: str) -> Mapping[str, Json]:
+    """The scores of a training run at a checkpoint, by calibration; empty where it has none."""
+    scores = run.scores.get(checkpoint)
+    return scores if isinstance(scores, dict) else {}
 
 
 def _block(
@@ -291,9 +310,18 @@ def paired_test(
     """Of values in pairs, the first of these training runs; corrected where every seed drew its own evaluation items."""
     if not split_is_resampled(runs):
         return stats.paired_t(mine, base, alternative=alternative, level=LEVEL)
-    sizes = [run.facts["items"] for run in runs]
+    sizes = [items_of(run, "train", "evaluation") for run in runs]
     ratio = fmean(size["evaluation"] for size in sizes) / fmean(size["train"] for size in sizes)
     return stats.corrected_t(mine, base, test_to_train=ratio, alternative=alternative, level=LEVEL)
+
+
+def items_of(run: Run, *parts: str) -> Mapping[str, int]:
+    """How many items a run used, by part; it must name these, with at least one item each."""
+    items = run.facts.get("items")
+    sizes: Mapping[str, int] = {} if misfit(items, dict[str, int]) else items  # type: ignore[assignment]
+    if absent := [part for part in parts if sizes.get(part, 0) < 1]:
+        raise InputError(f"the record has no number of items for {', '.join(absent)}", where=f"run {run.id}", state="")
+    return sizes
 
 
 def how_tested(tables: Sequence[Comparison]) -> list[str]:
@@ -303,9 +331,14 @@ def how_tested(tables: Sequence[Comparison]) -> list[str]:
 
 
 def split_is_resampled(runs: Sequence[Run]) -> bool:
-    """Whether every seed drew its own evaluation items: their training sets then overlap, and a plain t is too sure."""
-    splits = [run.spec.settings.get("split", {}) for run in runs]
-    return bool(splits) and all(split.get("name") == "holdout" and split.get("fixed") is None for split in splits)
+    """Whether every seed has its own evaluation items: their training sets then overlap, and a plain t is too sure."""
+    stored = [run.facts.get("split") or run.spec.settings.get("split") for run in runs]
+    splits = [split for split in stored if isinstance(split, dict)]
+    if not splits or len(splits) < len(stored):
+        return False
+    if all(split.get("name") == "folds" for split in splits):
+        return len({canonical(split) for split in splits}) > 1
+    return all(split.get("name") == "holdout" and split.get("fixed") is None for split in splits)
 
 
 def _temperatures(method: Method, checkpoint: str, calibration: str) -> dict[str, list[float]]:

@@ -50,7 +50,10 @@ def gallery(comparison: Comparison, predictions: Predictions, runs: RunSource) -
     seed = seeds[0]
     kept = {label: of_seed[seed] for label, of_seed in predictions.items() if seed in of_seed}
     first = next(iter(kept.values()))
-    classes = next(run.facts["classes"] for method in comparison.methods for run in method.runs.values())
+    runs_shown = [run for method in comparison.methods for run in method.runs.values()]
+    classes = next((run.facts["classes"] for run in runs_shown if "classes" in run.facts), None)
+    if classes is None or len(classes) != first["people"].shape[1]:
+        return None
     pictures = _pictures(comparison, seed, runs)
     entropy = metrics.entropy(torch.from_numpy(first["people"]).double()).numpy()
     cards = []

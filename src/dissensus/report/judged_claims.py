@@ -23,19 +23,37 @@ Word = Literal["holds", "does not hold", "not shown", "measured", "no gap shown"
 HOW_TO_READ = (
     f"A claim holds, or does not hold, where the {LEVEL:.0%} interval decides it: the interval of a difference in pairs "
     "of equal seed, or of a mean against a threshold. Not shown: the interval lies on both sides. Each claim is judged "
-    "alone, without a correction for their number. Two kinds of claim ask for less. At least as good: the mean is no "
-    "worse, and the interval does not say otherwise. Cannot be told apart: 0 is in every interval, and no two differ in "
-    "one direction in every pair."
+    "alone, without a correction for their number. Alike: the whole interval of the difference is within a margin that "
+    "was fixed beforehand, from at least five pairs, so that few runs cannot make it hold. Two kinds of claim ask for "
+    "less. At least as good: the mean is no worse, and the interval does not say otherwise. A count of cells, as papers "
+    "print it (12 of 12), is compared with the paper's as it is, without a test, from at least three pairs in each cell."
 )
+
+LEAST_TO_COUNT = 3
+"""Fewer pairs in a cell say too little about its direction to be counted."""
+
+LEAST_PAIRS = 5
+"""Fewer pairs cannot show that two groups are alike."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The number that a claim is decided by, its interval, and how many runs or pairs it is of."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    runs: int
 
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim, the word for it, and why."""
+    """A claim, the word for it, and why. `effect` is absent where several numbers decide, or none."""
 
     claim: Claim[str]
     word: Word
     why: str
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True)
@@ -57,9 +75,11 @@ def judge_claims(experiment: Experiment[str], runs: RunSource) -> tuple[JudgedCl
 
 
 def _judged(claim: Claim[str], runs: RunSource) -> JudgedClaim:
+    if claim.test.startswith("cells_"):
+        return _counted(claim, runs)
     replicates = {name: read_replicates(ids, runs) for name, ids in claim.groups.items()}
     values = [{name: numbers(value, group) for name, group in replicates.items()} for value in claim.values]
-    paired = claim.test not in ("above", "below")
+    paired = claim.test not in ("above", "below", "between")
     every = [of_group for of_value in values for of_group in of_value.values()]
     shared = [name for name in every[0] if all(name in of_group for of_group in every)]
     groups = [
@@ -73,7 +93,7 @@ def _judged(claim: Claim[str], runs: RunSource) -> JudgedClaim:
         return JudgedClaim(claim, "not finished", "The runs that would decide it are not all finished.")
     if claim.test == "remaining":
         return _remaining(claim, *groups)
-    tests = {"lower": _lower, "not_higher": _not_higher, "alike": _alike, "rising": _rising}
+    tests = {"lower": _lower, "not_higher": _not_higher, "alike": _alike, "rising": _rising, "between": _between_bounds}
     return tests.get(claim.test, _beyond)(claim, groups[0])
 
 
@@ -123,11 +143,11 @@ def _reach(pairs: int) -> str:
 
 def _lower(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     first, second = groups
-    test = _difference(first, second)
+    test, by = _difference(first, second), claim.threshold or 0.0
     word: Word = "not shown"
     if test.low is not None and test.high is not None:
-        word = "holds" if test.high < 0 else "does not hold" if test.low > 0 else "not shown"
-    return JudgedClaim(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
+        word = "holds" if test.high < -by else "does not hold" if test.low > -by else "not shown"
+    return JudgedClaim(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}", _effect(test))
 
 
 def _not_higher(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
@@ -136,30 +156,94 @@ def _not_higher(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     word: Word = "not shown"
     if test.low is not None:
         word = "does not hold" if test.low > 0 else "holds" if test.mean_difference <= 0 else "not shown"
-    return JudgedClaim(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}")
+    return JudgedClaim(claim, word, f"{_between(first, second)}.{_reach(len(first.values))}", _effect(test))
 
 
 def _alike(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
+    """An equivalence test: the interval decides against the margin, not against 0."""
+    assert claim.margin is not None
+    margin = claim.margin
     pairs = [(later, earlier) for earlier, later in combinations(groups, 2)]
     tests = [_difference(*pair) for pair in pairs]
+    ends = [(test.low, test.high) for test in tests if test.low is not None and test.high is not None]
     word: Word = "not shown"
-    if all(test.low is not None and test.high is not None for test in tests):
-        word = "holds" if all((t.low or 0.0) <= 0 <= (t.high or 0.0) for t in tests) else "does not hold"
-    why = f"{_all_words(groups)}: {'; '.join(_minus(*pair) for pair in pairs)}"
-    reach = _reach(len(groups[0].values))
-    if word != "holds":
-        return JudgedClaim(claim, word, f"{why}.{reach}")
-    if one_way := [f"{first.name} against {second.name}" for first, second in pairs if _goes_one_way(first, second)]:
-        sentence = f"The difference has one direction in every pair, which the t test does not see: {listed(one_way)}."
-        return JudgedClaim(claim, "not shown", f"{why}. {sentence}{reach}")
-    widest = max(abs(end) for test in tests for end in (test.low, test.high) if end is not None)
-    hidden = f"This does not show that there is no difference: up to {significant(widest)} is possible."
-    return JudgedClaim(claim, word, f"{why}. {hidden}{reach}")
+    if any(low > margin or high < -margin for low, high in ends):
+        word = "does not hold"
+    elif len(ends) == len(tests) and all(-margin <= low and high <= margin for low, high in ends):
+        word = "holds" if len(groups[0].values) >= LEAST_PAIRS else "not shown"
+    why = f"{_all_words(groups)}: {'; '.join(_minus(*pair) for pair in pairs)}. The margin is ±{significant(margin)}."
+    if len(groups[0].values) < LEAST_PAIRS and word == "not shown":
+        why += f" Fewer than {LEAST_PAIRS} pairs show no equivalence."
+    return JudgedClaim(claim, word, why, _effect(tests[0]) if len(tests) == 1 else None)
 
 
-def _goes_one_way(first: _Group, second: _Group) -> bool:
-    signs = {a < b for a, b in zip(first.values, second.values, strict=True)}
-    return len(signs) == 1 and len(first.values) > 2 and first.values != second.values
+def _effect(test: stats.TTest) -> Effect:
+    return Effect(test.mean_difference, test.low, test.high, test.n)
+
+
+def _between_bounds(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
+    assert claim.threshold is not None
+    assert claim.upper is not None
+    low, high = claim.threshold, claim.upper
+    above = [_side(group, low) for group in groups]
+    below = [-_side(group, high) for group in groups]
+    word: Word = "holds" if min(above + below) > 0 else "does not hold" if min(above + below) < 0 else "not shown"
+    every = [value for group in groups for value in group.values]
+    inside = sum(low <= value <= high for value in every)
+    words = "; ".join(f"{group.words}{_interval(group, low)}" for group in groups)
+    why = f"{words}; {inside} of {len(every)} runs are between {low:g} and {high:g}."
+    return JudgedClaim(claim, word, why, _mean_effect(groups))
+
+
+def _mean_effect(groups: Sequence[_Group]) -> Effect | None:
+    return _effect(_from_threshold(groups[0], 0.0)) if len(groups) == 1 else None
+
+
+def _counted(claim: Claim[str], runs: RunSource) -> JudgedClaim:
+    """How many cells are in the claimed direction; a cell without a finished pair is left out and said."""
+    assert claim.threshold is not None
+    names = list(claim.groups)
+    cells = list(zip(names[::2], names[1::2], strict=True))
+    values = claim.values if len(claim.values) > 1 else claim.values * len(cells)
+    finished = list[tuple[_Group, _Group]]()
+    for (first, second), value in zip(cells, values, strict=True):
+        replicates = [read_replicates(claim.groups[name], runs) for name in (first, second)]
+        of_runs = [numbers(value, group) for group in replicates]
+        shared = [key for key in of_runs[0] if key in of_runs[1]]
+        if shared:
+            ours, theirs = (
+                _group(name, group, of_run, shared, runs)
+                for name, group, of_run in zip((first, second), replicates, of_runs, strict=True)
+            )
+            finished.append((ours, theirs))
+    if not finished:
+        return JudgedClaim(claim, "not finished", "The runs that would decide it are not all finished.")
+    p_values = [stats.wilcoxon(a.values, b.values, alternative="less").p for a, b in finished]
+    counts = {
+        "cells_lower": [fmean(a.values) < fmean(b.values) for a, b in finished],
+        "cells_unanimous": [all(x < y for x, y in zip(a.values, b.values, strict=True)) for a, b in finished],
+        "cells_significant": [p <= 1 - LEVEL for p in stats.holm(p_values)],
+    }
+    counted_cells, total = counts[claim.test], len(finished)
+    share = sum(counted_cells) / total
+    holds = share <= claim.threshold if claim.test == "cells_significant" else share >= claim.threshold
+    what = {
+        "cells_lower": "have the lower mean",
+        "cells_unanimous": "are lower in every pair of runs",
+        "cells_significant": "are lower after Holm's correction (exact one-sided Wilcoxon)",
+    }[claim.test]
+    why = f"{sum(counted_cells)} of {total} cells {what}"
+    if exceptions := [a.name for (a, _), is_so in zip(finished, counted_cells, strict=True) if not is_so]:
+        why += f"; not: {listed(exceptions)}" if claim.test != "cells_significant" and len(exceptions) < total else ""
+    if len(finished) < len(cells):
+        why += f"; {len(cells) - len(finished)} of {len(cells)} cells are not finished"
+    if claim.test == "cells_significant":
+        fewest = min(len(a.values) for a, _ in finished)
+        why += f". {stats.power(fewest, total, alternative='less').sentence}"
+    word: Word = "holds" if holds else "does not hold"
+    if min(len(a.values) for a, _ in finished) < LEAST_TO_COUNT:
+        word, why = "not shown", f"{why.removesuffix('.')}. Fewer than {LEAST_TO_COUNT} pairs in a cell decide no count"
+    return JudgedClaim(claim, word, why.removesuffix(".") + ".")
 
 
 def _beyond(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
@@ -170,7 +254,8 @@ def _beyond(claim: Claim[str], groups: Sequence[_Group]) -> JudgedClaim:
     every = [value for group in groups for value in group.values]
     agree = sum(sign * (value - claim.threshold) > 0 for value in every)
     words = "; ".join(f"{group.words}{_interval(group, claim.threshold)}" for group in groups)
-    return JudgedClaim(claim, word, f"{words}; {agree} of {len(every)} runs are {claim.test} {claim.threshold:g}.")
+    why = f"{words}; {agree} of {len(every)} runs are {claim.test} {claim.threshold:g}."
+    return JudgedClaim(claim, word, why, _mean_effect(groups))
 
 
 def _side(group: _Group, threshold: float) -> int:

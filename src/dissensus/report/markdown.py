@@ -11,7 +11,9 @@ from dissensus.report.charts import Panel
 from dissensus.report.comparison import Comparison, Limit, MethodScores, ScoreBlock, SeedValues, how_tested
 from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim
 from dissensus.report.method_notes import MethodNotes
+from dissensus.report.recommendation import Recommendation
 from dissensus.report.sections import Scores, Section
+from dissensus.report.spending_advice import SpendingAdvice
 from dissensus.report.wording import (
     FINISHED_NOTE,
     capital,
@@ -28,13 +30,24 @@ from dissensus.report.wording import (
 
 
 def text(
-    experiment: Experiment[str], sections: Sequence[Section], claims: Sequence[JudgedClaim], notes: MethodNotes
+    experiment: Experiment[str],
+    sections: Sequence[Section],
+    claims: Sequence[JudgedClaim],
+    notes: MethodNotes,
+    recommended: Recommendation | SpendingAdvice | None = None,
 ) -> str:
     """The file's content; it names no time, path or host, so that equal runs give equal text."""
     parts = [f"# {escaped(experiment.title)}"]
     if experiment.scale == "smoke":
         parts.append(f"> **{NOT_EVIDENCE}**")
     parts += [f"*{escaped(experiment.question)}*", *(escaped(note) for note in (*experiment.notes, *notes.notes))]
+    if recommended is not None:
+        parts += ["## Recommendation", f"**{escaped(recommended.headline)}** {escaped(' '.join(recommended.reasons))}"]
+        if recommended.command:
+            parts.append(f"```sh\n{recommended.command}\n```")
+        if isinstance(recommended, SpendingAdvice):
+            parts.append("\n".join(f"![{escaped(p.heading)}]({name})" for name, p in advice_pictures(recommended)))
+            parts.append(escaped(recommended.picture.caption))
     if claims:
         parts += ["## Claims", HOW_TO_READ, "\n".join(map(_claim, claims))]
     for section in sections:
@@ -53,7 +66,7 @@ def text(
         parts.append(f"**Mixed provenance**: {escaped('; '.join(notes.mixed))}.")
     parts.append(escaped(notes.rescored))
     parts += [f"Computed with: {escaped(', '.join(f'{name} {value}' for name, value in notes.versions))}."]
-    parts += [f"Made by:\n\n```\n{experiment.command}\n```"]
+    parts += [f"Made by:\n\n{_code(experiment.command)}"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -62,6 +75,12 @@ def pictures(section: Section) -> Iterator[tuple[str, Panel]]:
     panels = [] if section.scores else [panel for figure in section.figures for panel in figure.panels]
     for number, panel in enumerate(panels, start=1):
         yield f"figures/{section.exhibit.key}-{number}.svg", panel
+
+
+def advice_pictures(advice: SpendingAdvice) -> Iterator[tuple[str, Panel]]:
+    """The drawings that an advice stands on, and the files they are written to."""
+    for number, panel in enumerate(advice.picture.panels, start=1):
+        yield f"figures/advice-{number}.svg", panel
 
 
 def _score_section(section: Section, scores: Scores) -> Iterator[str]:
@@ -87,7 +106,7 @@ def _section(section: Section) -> Iterator[str]:
 
 def _apart(number: PaperNumber) -> str:
     cell = escaped(", ".join(filter(None, (number.part, number.row, title(number.column)))))
-    return f"- {cell}: {paper_value(number)} ({escaped(number.source)})"
+    return f"- {cell}: {escaped(paper_value(number))} ({escaped(number.source)})"
 
 
 def _claim(judged: JudgedClaim) -> str:
@@ -101,15 +120,33 @@ def escaped(words: str) -> str:
     >>> print(escaped("a|b *c* <d>"))
     a\|b \*c\* \<d\>
     """
-    return re.sub(r"([\\`*_\[\]<>|#&~$])", r"\\\1", " ".join(words.split()))
+    text = "".join(letter if letter.isprintable() else " " for letter in " ".join(words.split()))
+    text = re.sub(r"([\\`*_\[\]<>|#&~$@])", r"\\\1", text)
+    text = re.sub(r"(?<=[A-Za-z]):(?=//)|(?<=\bwww)\.", r"\\\g<0>", text)  # else it becomes a link of itself
+    return re.sub(r"^([-+](?=\s|$)|-(?=[-\s]+$)|=(?==*$)|\d+(?=[.)](?:\s|$)))", _at_the_start, text)
+
+
+def _at_the_start(found: re.Match[str]) -> str:
+    """A paragraph that would be a list or a line: `- a`, `1. a`, `---`."""
+    return f"{found[1]}\\" if found[1].isdecimal() else f"\\{found[1]}"
+
+
+def _code(text: str) -> str:
+    """A block that nothing in it can close."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _table(comparison: Comparison, block: ScoreBlock) -> str:
     has_temperature = any(row.temperature is not None for row in block.rows)
     arrows = {"lower": " ↓", "higher": " ↑"}
-    head = ["method", "seeds", *(f"{title(name)}{arrows.get(direction(name), '')}" for name in comparison.columns)]
+    head = [
+        "method",
+        f"{comparison.table.replicate}s",
+        *(f"{escaped(title(name))}{arrows.get(direction(name), '')}" for name in comparison.columns),
+    ]
     head += ["T"] if has_temperature else []
-    head += [f"Δ {title(comparison.primary)}", "95% interval", "p", "Holm p"]
+    head += [f"Δ {escaped(title(comparison.primary))}", "95% interval", "p", "Holm p"]
     rows = [_row(comparison, block, row, has_temperature=has_temperature) for row in block.rows]
     rows += [_limit(comparison, limit, len(head)) for limit in comparison.limits]
     ruler = [":---", *("---:" for _ in head[1:])]
@@ -125,7 +162,7 @@ def _row(comparison: Comparison, block: ScoreBlock, row: MethodScores, *, has_te
         shown = _cell(row.cells[name])
         shown = f"**{shown}**" if method.label in block.best[name] else shown
         printed = comparison.printed.get((method.label, name)) if block.calibration == "raw" else None
-        cells.append(f"{shown}<br>paper {paper_value(printed.number)}" if printed else shown)
+        cells.append(f"{shown}<br>paper {escaped(paper_value(printed.number))}" if printed else shown)
     if has_temperature:
         cells.append(fixed(row.temperature.mean, 2) if row.temperature else "–")
     difference = row.difference

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dissensus.report.comparison import items_of
 from dissensus.report.sections import Section, all_runs
 from dissensus.report.training_sources import training_runs
 from dissensus.report.wording import counted, setting
@@ -58,7 +59,7 @@ def method_notes(sections: Sequence[Section], runs: RunSource) -> MethodNotes:
             section.exhibit.title,
             method.label,
             tuple(
-                (_title(name), " / ".join(_words(name, value) for value in _values(name, list(method.runs.values()))))
+                (_title(name), " / ".join(_words(name, value) for value in _values(name, _behind(method.runs, runs))))
                 for name in differing
             ),
         )
@@ -110,26 +111,47 @@ def _rescored(runs: Sequence[Run]) -> str:
     return f"{counted(len(rescored), 'run')} scored again later, with dissensus {versions}: {', '.join(names)}."
 
 
+def _behind(replicates: Mapping[str, Run], runs: RunSource) -> list[Run]:
+    """The training runs of a row."""
+    return [source for run in replicates.values() for source in training_runs(run, runs)]
+
+
 def _values(name: str, runs: Sequence[Run]) -> list[Any]:
-    """The distinct values of a setting, in the order they come."""
-    settings = [{**run.spec.settings, **run.facts.get("chosen", {})} for run in runs]
+    """The distinct values of a setting, in the order they come; folds of one cross-validation count as one."""
+    chosen = ((run, run.facts.get("chosen", {})) for run in runs)
+    settings = [of_run if name in of_run else run.spec.settings for run, of_run in chosen]
+    if name == "split":
+        settings = [{"split": _without_fold(of_run["split"])} for of_run in settings if name in of_run]
     return list({canonical(of_run[name]): of_run[name] for of_run in settings if name in of_run}.values())
+
+
+def _without_fold(split: Json) -> Json:
+    return {key: value for key, value in split.items() if key not in ("fold", "folds_seed")}
 
 
 def _measures(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
     """What was measured how many times, with which settings, on how many items; and how often it ended unsure."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(canonical(run.spec.settings), []).append(run)
+        groups.setdefault(canonical(_shared_settings(run)), []).append(run)
     for same in groups.values():
-        settings = same[0].spec.settings
+        settings = _shared_settings(same[0])
         words = [setting({key: value for key, value in settings.items() if key != "name" and value is not None})]
-        sizes = [run.facts["items"] for run in same if isinstance(run.facts.get("items"), dict)]
+        sizes = [items_of(run) for run in same]
         for part in dict.fromkeys(part for of_run in sizes for part in of_run):
             counts = sorted({of_run[part] for of_run in sizes if part in of_run})
             words.append(f"{part.replace('_', ' ')}: {_range(counts, 'item')}")
         words += _unsure([run.facts.get("estimates", {}) for run in same])
         yield f"{settings['name'].replace('_', ' ')} ({counted(len(same), 'run')})", "; ".join(filter(None, words))
+
+
+def _shared_settings(run: Run) -> Json:
+    """Without what only says which split, or which part of it, was measured."""
+    settings = run.spec.settings
+    if "split" not in settings:
+        return settings
+    kept = {key: value for key, value in settings.items() if key not in ("seed", "items", "votes")}
+    return {**kept, "split": _without_fold(settings["split"])}
 
 
 def _unsure(estimates: Sequence[Json]) -> Iterator[str]:
@@ -145,7 +167,7 @@ def _sizes(runs: Sequence[Run]) -> list[str]:
     """Sentences about sizes that every run shares, or the range where they do not."""
     sentences = []
     for part, words in (("train", "to train on"), ("evaluation", "to judge on")):
-        sizes = sorted({run.facts["items"][part] for run in runs if part in run.facts.get("items", {})})
+        sizes = sorted({items_of(run)[part] for run in runs if part in items_of(run)})
         if sizes:
             sentences.append(f"{_range(sizes, 'item')} {words}")
     parameters = sorted({run.facts["parameters"] for run in runs if "parameters" in run.facts})

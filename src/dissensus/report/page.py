@@ -9,15 +9,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dissensus.experiments.description import Experiment
 from dissensus.report import charts, wording
 from dissensus.report.answer import NOT_EVIDENCE
+from dissensus.report.charts import Figure
 from dissensus.report.comparison import LEVEL, Comparison, how_tested
 from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim
 from dissensus.report.method_notes import MethodNotes
-from dissensus.report.score_section import picture
+from dissensus.report.recommendation import Recommendation
+from dissensus.report.score_section import difference_picture, picture
 from dissensus.report.sections import Section
+from dissensus.report.spending_advice import SpendingAdvice
 
 
 def html(
-    experiment: Experiment[str], sections: Sequence[Section], claims: Sequence[JudgedClaim], notes: MethodNotes
+    experiment: Experiment[str],
+    sections: Sequence[Section],
+    claims: Sequence[JudgedClaim],
+    notes: MethodNotes,
+    recommended: Recommendation | SpendingAdvice | None = None,
 ) -> str:
     """The whole page as text; equal runs give equal text."""
     environment = Environment(
@@ -49,7 +56,8 @@ def html(
         sections=sections,
         compared=[section for section in sections if section.scores],
         claims=claims,
-        picture=picture(comparisons, _headline_metric(comparisons)) if comparisons else None,
+        recommended=recommended,
+        picture=recommended.picture if isinstance(recommended, SpendingAdvice) else _picture(experiment, comparisons),
         notes=notes,
         level=f"{LEVEL:.0%}",
         how_tested=how_tested(comparisons),
@@ -59,6 +67,14 @@ def html(
         glossary=_glossary(comparisons),
         sources=list(dict.fromkeys(number.source for number in (*printed, *experiment.apart))),
     )
+
+
+def _picture(experiment: Experiment[str], comparisons: Sequence[Comparison]) -> Figure | None:
+    """The picture to remember: all tables on one metric, or, where there is something to choose, the differences."""
+    if experiment.candidates:
+        chosen_from = experiment.candidates.table
+        return next((difference_picture(table) for table in comparisons if table.table.key == chosen_from), None)
+    return picture(comparisons, _headline_metric(comparisons)) if comparisons else None
 
 
 def _headline_metric(comparisons: Sequence[Comparison]) -> str:

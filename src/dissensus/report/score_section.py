@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -17,9 +18,18 @@ from dissensus.metrics import temperature
 from dissensus.report import svg
 from dissensus.report.answer import answer
 from dissensus.report.charts import Axis, DotAxis, Dots, Figure, Guide, Line, Panel, Path, dot_chart, plot
-from dissensus.report.comparison import Comparison, Method, MethodScores, ScoreBlock, SeedValues, compare
+from dissensus.report.comparison import (
+    LEVEL,
+    Comparison,
+    Difference,
+    Method,
+    MethodScores,
+    ScoreBlock,
+    SeedValues,
+    compare,
+)
 from dissensus.report.gallery import Predictions, gallery
-from dissensus.report.results_csv import CsvLine, spelled
+from dissensus.report.results_csv import CsvLine, SeedLine, spelled
 from dissensus.report.sections import Scores, Section, finished, read_cells
 from dissensus.report.svg import Point, Style
 from dissensus.report.wording import (
@@ -27,12 +37,14 @@ from dissensus.report.wording import (
     capital,
     direction,
     fixed,
+    interval,
     listed,
     mean_sd,
+    signed,
     title,
     unit,
 )
-from dissensus.store.run_source import RunSource
+from dissensus.store.run_source import RunSource, check_predictions
 
 CURVES = {
     "soft_nll": title("soft_nll"),
@@ -41,6 +53,7 @@ CURVES = {
     "validation_loss": "validation loss, to its own target",
     "train_loss": "training loss, to its own target",
 }
+MOST_DRAWN = 24  # methods in a figure: nobody tells more lines apart, and each is one panel of some figures
 SPECKS = 400  # items drawn one by one in a scatter; the means are over all of them
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -49,12 +62,12 @@ Arrays = Mapping[str, NDArray[Any]]
 def score_section(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
     """The table and all that belongs to it."""
     comparison = compare(table, runs, styles)
-    predictions = _predictions(comparison, runs)
-    silent = [method.label for method in comparison.methods if method.runs and method.label not in predictions]
-    left_out = ""
+    in_figures, left_out = _in_figures(comparison)
+    predictions = _predictions(in_figures, runs)
+    silent = [method.label for method in in_figures.methods if method.runs and method.label not in predictions]
     if silent:
-        left_out = f"The predictions of {listed(silent)} were not kept, so figures that need them leave them out."
-    drawn = (_curves(comparison), _reliability(comparison, predictions), _entropies(comparison, predictions))
+        left_out += f" The predictions of {listed(silent)} were not kept, so figures that need them leave them out."
+    drawn = (_curves(in_figures), _reliability(in_figures, predictions), _entropies(in_figures, predictions))
     known, missing = finished(read_cells(table, runs))
     return Section(
         table,
@@ -62,8 +75,30 @@ def score_section(table: ScoreTable[str], runs: RunSource, styles: Mapping[str, 
         missing,
         tuple(_csv_lines(comparison)),
         tuple(figure for figure in drawn if figure is not None),
-        scores=Scores(comparison, answer(comparison), gallery(comparison, predictions, runs), left_out),
+        scores=Scores(
+            comparison,
+            answer(comparison),
+            gallery(in_figures, predictions, runs),
+            left_out.strip(),
+            tuple(_seed_lines(comparison)),
+        ),
     )
+
+
+def _in_figures(comparison: Comparison) -> tuple[Comparison, str]:
+    """The comparison with as many methods as a figure can show, and a sentence where that leaves some out."""
+    if len(comparison.methods) <= MOST_DRAWN or not comparison.blocks:
+        return comparison, ""
+    metric, worse = comparison.primary, -1 if direction(comparison.primary) == "higher" else 1
+    means = {row.method.label: row.cells[metric].mean for row in comparison.blocks[0].rows}
+    ranked = sorted((mean * worse, place, label) for place, (label, mean) in enumerate(means.items()) if mean is not None)
+    chosen = {comparison.baseline, *(label for _, _, label in ranked[: MOST_DRAWN - 1])}
+    methods = tuple(method for method in comparison.methods if method.label in chosen)
+    sentence = (
+        f"The figures below the tables show {len(methods)} of {len(comparison.methods)} rows: {comparison.baseline} and "
+        f"those with the best {title(metric)}. The tables, results.csv and seeds.csv have all of them."
+    )
+    return replace(comparison, methods=methods), sentence
 
 
 def _predictions(comparison: Comparison, runs: RunSource) -> Predictions:
@@ -73,6 +108,7 @@ def _predictions(comparison: Comparison, runs: RunSource) -> Predictions:
         for seed, run in method.runs.items():
             arrays = runs.predictions(run.id, method.checkpoint)
             if arrays is not None:
+                check_predictions(arrays, run.id)
                 kept.setdefault(method.label, {})[seed] = arrays
     return kept
 
@@ -97,6 +133,39 @@ def picture(comparisons: Sequence[Comparison], metric: str) -> Figure | None:
         f"{' The scale is logarithmic.' if axis.logarithmic else ''}"
     )
     return Figure("picture", f"{capital(title(metric))} at a glance", caption, tuple(panels))
+
+
+def difference_picture(comparison: Comparison) -> Figure | None:
+    """Every row minus the baseline, with its interval: what the scores of single splits, which vary together, hide."""
+    metric, blocks = comparison.primary, [comparison.block(name) for name in ("raw", TO_VOTES)]
+    rows = []
+    for method in comparison.methods:
+        found = [(block.row(method.label), look) for block, look in zip(blocks, ("mark", "hollow"), strict=True) if block]
+        gaps = [(row.difference, look) for row, look in found if row is not None and row.difference is not None]
+        means = tuple((gap.mean, _half_width(gap), look) for gap, look in gaps)
+        words = " · ".join(
+            f"{name} {signed(gap.mean)} ({interval(gap.low, gap.high)})"
+            for (gap, _), name in zip(gaps, ("as trained", "tempered"), strict=False)
+        )
+        rows.append(Dots(method.label, method.style, (), means, None, f"{method.label}: {words or 'the baseline'}"))  # type: ignore[arg-type]
+    rows = [row for row in rows if row.means]
+    if not rows:
+        return None
+    axis = DotAxis.of(rows, f"{title(metric)} minus that of {comparison.baseline}")
+    better = {"lower": "Left of the dashed line is better", "higher": "Right of the dashed line is better"}
+    caption = (
+        f"{capital(title(metric))} of each row minus that of {comparison.baseline}"
+        f"{f', in {unit(metric)}' if unit(metric) else ''}, in pairs of equal {comparison.table.replicate}: mean and "
+        f"{LEVEL:.0%} interval. {better.get(direction(metric), 'The dashed line is no difference')}. Filled: as trained. "
+        "Hollow: both with one temperature fitted to held-out votes."
+    )
+    panel = dot_chart(comparison.table.title, rows, axis, (comparison.baseline, 0.0))
+    return Figure("picture", f"Against {comparison.baseline}", caption, (panel,))
+
+
+def _half_width(difference: Difference) -> float | None:
+    """Of the interval, which is symmetric; None where there is none."""
+    return None if difference.low is None or difference.high is None else (difference.high - difference.low) / 2
 
 
 def _dots(method: Method, metric: str) -> Dots:
@@ -336,16 +405,22 @@ def _metric_numbers(block: ScoreBlock, row: MethodScores) -> Numbered:
     of_seed = row.method.scores(block.checkpoint, block.calibration)
     names = sorted({name for scores in of_seed.values() for name, value in scores.items() if not isinstance(value, str)})
     for name in names:
-        for seed, scores in of_seed.items():
-            if name in scores:
-                yield name, "value", seed, scores[name]
         cell = row.method.cell(block.checkpoint, block.calibration, name)
         for statistic, value in (("mean", cell.mean), ("sd", cell.sd)):
             if value is not None:
                 yield name, statistic, "", value
-    if row.temperature is not None:
-        for seed, value in row.temperature.values.items():
-            yield "temperature", "value", seed, value
+
+
+def _seed_lines(comparison: Comparison) -> Iterator[SeedLine]:
+    for block in comparison.blocks:
+        for row in block.rows:
+            temperatures = {} if row.temperature is None else row.temperature.values
+            for seed, scores in row.method.scores(block.checkpoint, block.calibration).items():
+                numbers = {name: value for name, value in scores.items() if not isinstance(value, str)}
+                if seed in temperatures:
+                    numbers["temperature"] = temperatures[seed]
+                start = comparison.table.title, row.method.label, block.checkpoint, block.calibration, seed
+                yield SeedLine(*start, numbers)
 
 
 def _difference_numbers(comparison: Comparison, row: MethodScores) -> Numbered:

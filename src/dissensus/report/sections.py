@@ -11,7 +11,7 @@ from dissensus.report.answer import Answer
 from dissensus.report.charts import Figure
 from dissensus.report.comparison import Comparison
 from dissensus.report.gallery import Gallery
-from dissensus.report.results_csv import CsvLine
+from dissensus.report.results_csv import CsvLine, SeedLine
 from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run
 
@@ -26,12 +26,16 @@ class Grid:
 
 @dataclass(frozen=True)
 class Scores:
-    """What a score table has beside its figures. `left_out` says why figures are missing, where some are."""
+    """What a score table has beside its figures. `left_out` says what the figures leave out, and why.
+
+    `seed_lines` are the scores of its single runs.
+    """
 
     comparison: Comparison
     answer: Answer
     gallery: Gallery | None
     left_out: str
+    seed_lines: tuple[SeedLine, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TypedDict
 
 import numpy as np
 
 from dissensus import stats
+from dissensus.errors import InputError
 from dissensus.experiments.description import BarChart, Curve, CurvePlot, Exhibit, Printed, Statistic, ValueTable
-from dissensus.experiments.values import Value
+from dissensus.experiments.values import Value, as_type
 from dissensus.report.charts import (
     Axis,
     DotAxis,
+    Dots,
     Figure,
     Line,
     Panel,
@@ -24,15 +27,24 @@ from dissensus.report.charts import (
     mean_dots,
     plot,
 )
-from dissensus.report.comparison import paired_test, split_is_resampled
+from dissensus.report.comparison import LEVEL, paired_test, split_is_resampled
 from dissensus.report.results_csv import CsvLine, spelled
 from dissensus.report.sections import Grid, RunCells, Section, finished, numbers, read_cells
-from dissensus.report.svg import Style
+from dissensus.report.svg import Style, padded
 from dissensus.report.training_sources import training_runs
-from dissensus.report.wording import MINUS, how_cells_are_tested, mean_sd, paper_value, probability
+from dissensus.report.wording import (
+    MINUS,
+    fixed,
+    how_cells_are_tested,
+    interval,
+    mean_sd,
+    paper_value,
+    probability,
+)
 from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Run
 
+Numbers = list[float | None]
 Replicated = Mapping[str, Run | None]
 CellKey = tuple[str, str, str]
 """(row, point, heading of the column)"""
@@ -59,15 +71,20 @@ def table_section(table: ValueTable[str], runs: RunSource, styles: Mapping[str, 
                 lines += _csv_lines(table, row, point, value, values)
                 base = numbers(value, cells.get(table.baseline, {}).get(point, {}))
                 test = tested.get((row, point, heading), "")
-                if test:
+                if table.picture == "differences" and (test_of_zero := _from_zero(replicates, values, runs)) is not None:
+                    test = f"{LEVEL:.0%} interval {interval(test_of_zero.low, test_of_zero.high)}"
+                elif test:
                     test += "".join(f", {text.replace('paper', 'paper p')}" for text in cell.paper("p"))
                 texts.append(
                     tuple(filter(None, (_mean(values), test, *cell.paper("mean"), *cell.statistics(values, base))))
                 )
         rows.append(tuple(texts))
     known, missing = finished(cells)
-    draw = {"none": None, "dots": _dot_panels, "lines": _line_panels}[table.picture]
-    panels = [] if draw is None else draw(table, cells, styles)
+    panels = list[Panel]()
+    if table.picture == "differences":
+        panels = _difference_panels(table, cells, styles, runs)
+    elif table.picture != "none":
+        panels = {"dots": _dot_panels, "lines": _line_panels}[table.picture](table, cells, styles)
     return Section(
         table,
         known,
@@ -96,12 +113,10 @@ class _Cell:
     def statistics(self, values: Mapping[str, float], base: Mapping[str, float]) -> Iterator[str]:
         """Those that the paper prints of a cell beside its mean, ours first."""
         below = {name: base[name] - value for name, value in values.items() if name in base}
-        side = "below" if fmean(below.values() or [0.0]) >= 0 else "above"
-        gap = below if side == "below" else {name: -by for name, by in below.items()}
         parts: tuple[tuple[Statistic, str, Mapping[str, float]], ...] = (
             ("lowest", "lowest", {"": min(values.values())} if values else {}),
             ("highest", "highest", {"": max(values.values())} if values else {}),
-            ("below", f"{side} {self.table.baseline} by", gap),
+            ("below", f"below {self.table.baseline} by", below),  # with the paper's sign: negative where it is above
         )
         for statistic, words, ours in parts:
             for text in self.paper(statistic):
@@ -119,16 +134,26 @@ def _words(replicates: Replicated, value: Value) -> str:
 
 
 def spoken(values: Sequence[float]) -> str:
-    """`0.412 ± 0.011`, with as many decimals as the size of the mean asks for; a single whole number has none."""
+    """`0.412 ± 0.011`, with as many decimals as the size of the mean asks for.
+
+    Numbers that are equal in every run are written once. Counts have one decimal in their mean, and none alone.
+
+    >>> spoken([36.0, 36.0]), spoken([28.0, 29.0]), spoken([0.41, 0.43]), spoken([127509719040000.0, 127509719040000.0])
+    ('36', '28.5 ± 0.7', '0.420 ± 0.014', '1.275e14')
+    """
     summary = stats.mean_sd(values)
-    if summary.sd is None and summary.mean.is_integer():
-        return f"{summary.mean:,.0f}"
-    if max(abs(summary.mean), summary.sd or 0.0) >= 100:
-        return f"{summary.mean:,.0f}" if summary.sd is None else f"{summary.mean:,.0f} ± {summary.sd:,.0f}"
-    if 0 < abs(summary.mean) < 0.01:
-        text = f"{summary.mean:.2g}" if summary.sd is None else f"{summary.mean:.2g} ± {summary.sd:.2g}"
-        return text.replace("-", MINUS)
-    return mean_sd(summary.mean, summary.sd)
+    mean, sd = summary.mean, summary.sd or None  # equal in every run: as if it were one
+    if sd is None and abs(mean) >= 1e7:
+        return f"{mean:.4g}".replace("e+", "e")
+    if sd is None and mean.is_integer():
+        return f"{mean:,.0f}".replace("-", MINUS)
+    if max(abs(mean), sd or 0.0) >= 100:
+        return (f"{mean:,.0f}" if sd is None else f"{mean:,.0f} ± {sd:,.0f}").replace("-", MINUS)
+    if sd is not None and all(value.is_integer() for value in map(float, values)):
+        return f"{fixed(mean, 1)} ± {fixed(sd, 1)}"
+    if 0 < abs(mean) < 0.01:
+        return (f"{mean:.2g}" if sd is None else f"{mean:.2g} ± {sd:.2g}").replace("-", MINUS)
+    return mean_sd(mean, sd)
 
 
 def _csv_lines(
@@ -187,6 +212,40 @@ def _dot_panels(table: ValueTable[str], cells: RunCells, styles: Mapping[str, St
     return panels
 
 
+def _difference_panels(
+    table: ValueTable[str], cells: RunCells, styles: Mapping[str, Style], runs: RunSource
+) -> list[Panel]:
+    printed = {(p.row, p.point, p.value): p.number.mean for p in table.printed if p.statistic == "mean"}
+    panels = []
+    for heading, value in table.columns.items():
+        rows = []
+        for row, of_point in cells.items():
+            for point, replicates in of_point.items():
+                label = row if len(of_point) == 1 else f"{row}, {point}"
+                values = numbers(value, replicates)
+                if not values:
+                    continue
+                test = _from_zero(replicates, values, runs)
+                mean = fmean(values.values())
+                reach = None if test is None or test.high is None else test.high - mean
+                rows.append(
+                    Dots(label, styles[row], (), ((mean, reach, "mark"),), printed.get((row, point, value.name)), label)
+                )
+        if rows:
+            ends = [end for row in rows for end in (*row.ends, 0.0)]
+            panels.append(dot_chart(heading, rows, DotAxis(padded(ends)), ("no difference", 0.0)))
+    return panels
+
+
+def _from_zero(replicates: Replicated, values: Mapping[str, float], runs: RunSource) -> stats.TTest | None:
+    """The test of differences against 0; None where there are fewer than two."""
+    if len(values) < 2:
+        return None
+    present = [replicates[name] for name in values]
+    behind = [source for run in present if run is not None for source in training_runs(run, runs)[:1]]
+    return paired_test(list(values.values()), [0.0] * len(values), behind)
+
+
 def _line_panels(table: ValueTable[str], cells: RunCells, styles: Mapping[str, Style]) -> list[Panel]:
     panels = []
     for heading, value in table.columns.items():
@@ -224,16 +283,39 @@ def curve_section(exhibit: CurvePlot[str], runs: RunSource, styles: Mapping[str,
 
 def _mean_curve(runs: Sequence[Run], curve: Curve) -> Path:
     """Over the points that every run has, None left out; without an x, points count from 1."""
-    ys = [curve.y.read(run) or [] for run in runs]
-    shortest = min(map(len, ys), default=0)
-    xs = [range(1, shortest + 1) if curve.x is None else curve.x.read(run) for run in runs]
+    ys: list[Numbers] = [as_type(curve.y, run, Numbers | None) or [] for run in runs]
+    xs: list[Numbers] = [
+        [float(index) for index in range(1, len(y) + 1)]
+        if curve.x is None
+        else as_type(curve.x, run, Numbers | None) or []
+        for run, y in zip(runs, ys, strict=True)
+    ]
+    shortest = min((min(len(x), len(y)) for x, y in zip(xs, ys, strict=True)), default=0)
     path = []
     for index in range(shortest):
-        points = [(x[index], y[index]) for x, y in zip(xs, ys, strict=True) if y[index] is not None]
+        both = [(x[index], y[index]) for x, y in zip(xs, ys, strict=True)]
+        points = [(x, y) for x, y in both if x is not None and y is not None]
         if points:
             values = [y for _, y in points]
             path.append((fmean(x for x, _ in points), fmean(values), stats.mean_sd(values).sd or 0.0))
     return path
+
+
+class _BarItem(TypedDict):
+    """What a bar chart shows of an item."""
+
+    name: str
+    said: str
+    classes: list[str]
+    shares: dict[str, list[float]]
+
+
+def _bar_items(exhibit: BarChart[str], run: Run) -> Sequence[_BarItem]:
+    items: list[_BarItem] = as_type(exhibit.items, run, list[_BarItem] | None) or []
+    for item in items:
+        if any(len(shares) != len(item["classes"]) for shares in item["shares"].values()):
+            raise InputError(f"{item['name']!r} has not one share per class", where=f"run {run.id}", state="")
+    return items
 
 
 def bar_section(exhibit: BarChart[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
@@ -243,7 +325,7 @@ def bar_section(exhibit: BarChart[str], runs: RunSource, styles: Mapping[str, St
     for row, of_point in cells.items():
         for point, replicates in of_point.items():
             first = next(iter(replicates.values()), None)
-            for item in (exhibit.items.read(first) or []) if first is not None else []:
+            for item in _bar_items(exhibit, first) if first is not None else []:
                 voices = [
                     Voice(name, np.array(shares), styles.get(name, Style(index - 1)) if index else None)
                     for index, (name, shares) in enumerate(item["shares"].items())

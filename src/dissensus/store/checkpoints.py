@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dissensus.store.atomic_files import write_whole
+from dissensus.store.atomic_files import explain_unwritable, read_whole, write_whole
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -19,18 +19,22 @@ def save(file: Path, content: dict[str, Any]) -> None:
     stream = io.BytesIO()
     torch.save(content, stream)
     payload = stream.getvalue()
-    file.parent.mkdir(parents=True, exist_ok=True)
+    with explain_unwritable(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, hashlib.sha256(payload).digest() + payload)
 
 
 def load(file: Path) -> dict[str, Any] | None:
     """The content; None where there is no file, or where it was cut short or changed: then the run starts again."""
     try:
-        stored = file.read_bytes()
+        stored = read_whole(file)
     except FileNotFoundError:
         return None
     payload = stored[_DIGEST:]
     if hashlib.sha256(payload).digest() != stored[:_DIGEST]:
         return None
-    content: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)
-    return content
+    try:
+        content = torch.load(io.BytesIO(payload), weights_only=True)
+    except Exception:  # torch has no one error for what it did not save
+        return None
+    return content if isinstance(content, dict) else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from dissensus.store.json_types import field_types, misfit
 from dissensus.store.spec import UnknownFormatError
 
 MAPPING = "mapping"  # the name under which a mapping is written
@@ -36,21 +37,53 @@ def encode(value: Any) -> Any:
 
 
 def decode(document: Any, members: Mapping[str, type]) -> Any:
-    """The inverse of `encode`, by a table from names to dataclasses. Nested members are looked up in the same table."""
+    """The inverse of `encode`, by a table from names to dataclasses. Nested members are looked up in the same table.
+
+    Every field is checked against its type: what is no such document is an UnknownFormatError that says where.
+    """
+    try:
+        return _decoded(document, members)
+    except RecursionError:
+        raise UnknownFormatError("it is nested too deeply", where="spec") from None
+
+
+def _decoded(document: Any, members: Mapping[str, type]) -> Any:
     if isinstance(document, list):
-        return tuple(decode(part, members) for part in document)
+        return tuple(_decoded(part, members) for part in document)
     if not isinstance(document, dict):
         return document
-    name = document["name"]
+    name = document.get("name")
     if name == MAPPING:
-        return {key: decode(part, members) for key, part in document["entries"]}
-    if name not in members:
+        return _mapping(document, members)
+    if not isinstance(name, str) or name not in members:
         raise UnknownFormatError(f"{name!r} is not one of {', '.join(members)}", where="spec")
-    arguments = {key: decode(part, members) for key, part in document.items() if key != "name"}
-    fields = {field.name for field in dataclasses.fields(members[name])}
-    if unknown := sorted(arguments.keys() - fields):
+    return _member(members[name], {key: _decoded(part, members) for key, part in document.items() if key != "name"})
+
+
+def _mapping(document: Mapping[str, Any], members: Mapping[str, type]) -> dict[str, Any]:
+    entries = document.get("entries")
+    if problem := misfit(entries, list[tuple[str, Any]], "a mapping"):
+        raise UnknownFormatError(problem, where="spec")
+    return {key: _decoded(part, members) for key, part in cast("list[tuple[str, Any]]", entries)}
+
+
+def _member(cls: type, arguments: Mapping[str, Any]) -> Any:
+    """A dataclass with these fields, each of its type."""
+    name, fields = name_of(cls), {field.name: field for field in dataclasses.fields(cls)}
+    if unknown := sorted(arguments.keys() - fields.keys()):
         raise UnknownFormatError(f"{name} has no setting {', '.join(unknown)}", where="spec")
-    return members[name](**arguments)
+    required = {
+        field.name
+        for field in fields.values()
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    if absent := sorted(required - arguments.keys()):
+        raise UnknownFormatError(f"{name} lacks the setting {', '.join(absent)}", where="spec")
+    hints = field_types(cls)
+    for key, value in arguments.items():
+        if problem := misfit(value, hints[key], key):
+            raise UnknownFormatError(f"{name}: {problem}", where="spec")
+    return cls(**arguments)
 
 
 def name_of(member: type) -> str:

@@ -7,6 +7,7 @@
     runs/3f…/checksums              SHA-256 of each of these, as `sha256sum --check` reads it
     runs/.work/3f…/                 of a run under way: lock, checkpoint, progress.json; of a failed one: error.txt
     runs/.index.json                what `summaries` read before; it can be removed at any time
+    runs/.ledger                    says that this folder is a ledger
 
 No other module knows these names. Several processes and machines may use one folder at once.
 """
@@ -17,19 +18,22 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors.torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.store.atomic_files import DiskFullError, digest, explain_full_disk, write_whole
+from dissensus.store.atomic_files import StorageError, digest, explain_unwritable, read_whole, write_whole
+from dissensus.store.json_types import misfit, parse_json
 from dissensus.store.run_source import Arrays, Summary
 from dissensus.store.spec import FORMAT, Json, Run, UnknownFormatError
 
@@ -38,6 +42,7 @@ __all__ = ["Ledger"]
 RECORD = "run.json"
 CHECKSUMS = "checksums"
 GALLERY = "gallery"
+MARKER = ".ledger"
 
 
 def predictions_name(checkpoint: str) -> str:
@@ -52,6 +57,24 @@ class Ledger:
         self.folder = Path(folder)
         self._index = self.folder / ".index.json"
 
+    @property
+    def exists(self) -> bool:
+        """Whether the folder is a ledger: it has the marker, or, from an earlier version, a run or the work on one."""
+        names = _names_in(self.folder)
+        return MARKER in names or ".work" in names or any(map(_is_run_id, names))
+
+    def create(self) -> None:
+        """Make the folder a ledger, if it is none yet; an error says that nothing can be written there."""
+        with explain_unwritable(self.folder):
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                if not (self.folder / MARKER).exists():
+                    (self.folder / MARKER).write_bytes(b"A ledger of dissensus: one folder per finished run.\n")
+                (self.folder / ".work").mkdir(exist_ok=True)
+            except (FileExistsError, NotADirectoryError):
+                hint = "Name a folder"
+                raise InputError("there is a file in the place of a folder", where=str(self.folder), hint=hint) from None
+
     def __contains__(self, run_id: str) -> bool:
         return os.path.isfile(f"{self.folder}/{run_id}/{RECORD}")  # noqa: PTH113 - asked for thousands of runs at once
 
@@ -65,7 +88,11 @@ class Ledger:
 
     def begun(self) -> set[str]:
         """The ids of runs that were begun and are not finished: under way, interrupted or failed."""
-        return set(_names_in(self.folder / ".work"))
+        return {name for name in _names_in(self.folder / ".work") if "-" not in name}  # those with a hyphen are drafts
+
+    def without_record(self) -> list[str]:
+        """The ids of runs whose folder lost its record, sorted. They count as not finished, and are computed again."""
+        return sorted(name for name in _names_in(self.folder) if _is_run_id(name) and name not in self)
 
     def read(self, run_id: str) -> Run:
         """The record of a finished run."""
@@ -73,10 +100,13 @@ class Ledger:
         if content is None:
             raise InputError(f"there is no run {run_id}", where=str(self.folder), state="")
         try:
-            document = json.loads(content)
+            document = parse_json(content)
         except ValueError as problem:
             raise self._damaged(run_id, RECORD, f"is damaged ({problem})") from None
-        return Run.from_json(document, where=str(self.folder / run_id / RECORD))
+        run = Run.from_json(document, where=str(self.folder / run_id / RECORD))
+        if run.id != run_id:
+            raise self._damaged(run_id, RECORD, f"belongs to another run: the spec inside is that of {run.id}")
+        return run
 
     def predictions(self, run_id: str, checkpoint: str) -> Arrays | None:
         """What a run predicted at a checkpoint, `last` or `best`; None where it was not kept."""
@@ -90,8 +120,14 @@ class Ledger:
         content = self._content(run_id, f"{name}.npz")
         if content is None:
             return None
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):  # NumPy passes on what is no array
+                raise ValueError("a part is no array")
+            return arrays
+        except Exception as problem:  # NumPy has no one error for bytes that are no arrays
+            raise self._damaged(run_id, f"{name}.npz", f"is damaged ({problem or type(problem).__name__})") from None
 
     def weights(self, run_id: str, checkpoint: str) -> dict[str, Tensor]:
         """The weights of a run's checkpoint, `last` or `best`."""
@@ -103,13 +139,17 @@ class Ledger:
                 hint=self._recompute(run_id),
                 state="",
             )
-        return dict(sorted(safetensors.torch.load(content).items()))
+        try:
+            return dict(sorted(safetensors.torch.load(content).items()))
+        except Exception as problem:  # the package has no one error for bytes that are no weights
+            how = f"is damaged ({problem or type(problem).__name__})"
+            raise self._damaged(run_id, f"{checkpoint}.safetensors", how) from None
 
     def _content(self, run_id: str, name: str) -> bytes | None:
         """A file of a finished run, or None where there is none. One that does not fit its checksum is refused."""
         for _ in range(2):  # between the two readings somebody may write the record again
             try:
-                content = (self.folder / run_id / name).read_bytes()
+                content = read_whole(self.folder / run_id / name)
             except FileNotFoundError:
                 return None
             expected = self._checksums(run_id).get(name)
@@ -120,7 +160,7 @@ class Ledger:
     def _checksums(self, run_id: str) -> dict[str, list[str]]:
         """By file name; empty where they were not kept. A record that is being written again has two."""
         try:
-            lines = (self.folder / run_id / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+            lines = read_whole(self.folder / run_id / CHECKSUMS).decode("utf-8", "replace").splitlines()
         except FileNotFoundError:
             return {}
         checksums: dict[str, list[str]] = {}
@@ -168,7 +208,8 @@ class Ledger:
                 np.savez_compressed(draft / f"{name}.npz", allow_pickle=False, **parts)
             for name, state in weights.items():
                 stored = {key: value.detach().cpu().contiguous() for key, value in state.items()}
-                safetensors.torch.save_file(stored, draft / f"{name}.safetensors")
+                # By our own hands: its `save_file` calls a full disk by another name, and lets only the owner read.
+                (draft / f"{name}.safetensors").write_bytes(safetensors.torch.save(stored))
             (draft / RECORD).write_text(_record(run), encoding="utf-8")
         shutil.rmtree(self.work(run.id), ignore_errors=True)
 
@@ -187,7 +228,7 @@ class Ledger:
     def files(self, run_id: str) -> dict[str, bytes]:
         """The content of a finished run's files, to be adopted by another ledger."""
         files = sorted((self.folder / run_id).iterdir())
-        return {file.name: file.read_bytes() for file in files if not file.name.startswith(".")}
+        return {file.name: read_whole(file) for file in files if not file.name.startswith(".")}
 
     def adopt(self, run_id: str, files: Mapping[str, bytes]) -> None:
         """Publish a run that was computed where this folder cannot be seen, from the content of its files."""
@@ -199,9 +240,10 @@ class Ledger:
     @contextmanager
     def _draft(self, run_id: str) -> Iterator[Path]:
         """A folder to fill. Afterwards it is published; after an error it is removed."""
-        with explain_full_disk(self.folder):
-            (self.folder / ".work").mkdir(parents=True, exist_ok=True)
-            draft = Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=self.folder / ".work"))
+        with explain_unwritable(self.folder):
+            self.create()
+            draft = self.folder / ".work" / f"{run_id}-{uuid.uuid4().hex[:8]}"
+            draft.mkdir()
             try:
                 yield draft
                 self._publish_draft(draft, run_id)
@@ -209,12 +251,16 @@ class Ledger:
                 shutil.rmtree(draft, ignore_errors=True)
 
     def _publish_draft(self, draft: Path, run_id: str) -> None:
-        """Flush a complete draft to the disk and give it its name. A folder of that name is never replaced."""
+        """Flush a complete draft to the disk and give it its name. A folder of that name with a record stays."""
         files = sorted(file for file in draft.iterdir() if file.name != CHECKSUMS)
         (draft / CHECKSUMS).write_bytes(_checksum_lines({file.name: [digest(file)] for file in files}))
         for file in (*files, draft / CHECKSUMS):
             _flush(file)
-        draft.chmod(0o755)  # mkdtemp makes folders that only their owner can read
+        if (self.folder / run_id).is_dir() and run_id not in self:  # a run that lost its record
+            remains = self.folder / ".work" / f"{run_id}-{uuid.uuid4().hex[:8]}"
+            with suppress(FileNotFoundError):  # somebody was faster
+                (self.folder / run_id).rename(remains)
+            shutil.rmtree(remains, ignore_errors=True)
         try:
             os.rename(draft, self.folder / run_id)  # noqa: PTH104 - one call, which fails where the name has content
         except OSError:
@@ -223,59 +269,72 @@ class Ledger:
 
     def remove(self, run_id: str) -> None:
         """Remove a run, finished or not; it is computed again when a plan needs it."""
-        shutil.rmtree(self.folder / run_id, ignore_errors=True)
-        shutil.rmtree(self.work(run_id), ignore_errors=True)
-        self._index.unlink(missing_ok=True)
+        drafts = (self.folder / ".work").glob(f"{run_id}-*")  # of a process that was killed while it published
+        with explain_unwritable(self.folder):
+            for folder in (self.folder / run_id, self.work(run_id), *drafts):
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(folder)
+            self._index.unlink(missing_ok=True)
 
     def verify(self, run_id: str) -> list[str]:
         """What is wrong with a finished run, in sentences: a file edited, cut short or lost, or under a wrong name."""
-        checksums = self._checksums(run_id)
+        if run_id not in self:
+            return [f"{RECORD} is missing"]
+        try:
+            checksums = self._checksums(run_id)
+        except InputError as problem:
+            return [f"{CHECKSUMS}: {problem.what}"]
         if not checksums:
             return [f"{CHECKSUMS} is missing: nothing can be verified"]
-        problems = []
-        for name in checksums:
+        sums = [checksum for several in checksums.values() for checksum in several]
+        sound = all(map(_is_file_name, checksums)) and all(re.fullmatch("[0-9a-f]{64}", checksum) for checksum in sums)
+        problems = [] if sound else [f"{CHECKSUMS} has a damaged line"]
+        present = {name for name in _names_in(self.folder / run_id) if not name.startswith(".")} - {CHECKSUMS}
+        problems += [f"{name} has no checksum" for name in sorted(present - checksums.keys())]
+        for name in filter(_is_file_name, checksums):
             try:
                 if self._content(run_id, name) is None:
                     problems.append(f"{name} is missing")
             except InputError as problem:
-                problems.append(problem.what)
+                problems.append(problem.what if name in problem.what else f"{name} {problem.what}")
         if problems:
             return problems
         try:
-            id_inside = self.read(run_id).id
+            self.read(run_id)
         except UnknownFormatError:  # its files are what was written, by another version
             return []
         except InputError as problem:
             return [problem.what]
-        return [] if id_inside == run_id else [f"the spec inside is that of {id_inside}"]
+        return []
 
     def summaries(self) -> list[Summary]:
         """All finished runs in short. What was read once is kept in `.index.json`."""
         try:
-            stored: dict[str, Json] = json.loads(self._index.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            stored = parse_json(read_whole(self._index))
+        except (FileNotFoundError, ValueError):  # an InputError too: it only saves time
             stored = {}
-        expected = {field.name for field in fields(Summary)} - {"id"}
-        index = {run_id: summary for run_id, summary in stored.items() if summary.keys() == expected}
+        known = stored.items() if isinstance(stored, dict) else ()
+        index = {run_id: summary for run_id, summary in known if _is_summary(summary)}
         ids = self.ids()
         unread = [run_id for run_id in ids if run_id not in index]
         if unread or len(index) > len(ids):
             fresh = {run_id: index.get(run_id) or self._summary(run_id) for run_id in ids}
-            with suppress(OSError, DiskFullError):  # it only saves time
+            with suppress(OSError, StorageError):  # it only saves time
                 write_whole(self._index, json.dumps(fresh, ensure_ascii=False).encode(), durable=False)
             index = fresh
         return [Summary(id=run_id, **index[run_id]) for run_id in ids]
 
     def _summary(self, run_id: str) -> Json:
         """From the head of the record; where there is none, or one that is damaged or unknown, from the whole."""
-        with open(f"{self.folder}/{run_id}/{RECORD}", "rb") as record:  # noqa: PTH123 - thousands at once
-            head, has_head, _ = record.read().partition(_AFTER_HEAD)
-        if has_head:
-            with suppress(ValueError, KeyError):
-                document: Json = json.loads(head + b"}")
-                if document.get("format", 1) == FORMAT:
-                    summary: Json = document["summary"]
-                    return summary
+        try:
+            with open(f"{self.folder}/{run_id}/{RECORD}", "rb") as record:  # noqa: PTH123 - thousands at once
+                head, has_head, _ = record.read().partition(_AFTER_HEAD)
+            document = parse_json(head + b"}") if has_head else None
+        except (OSError, ValueError):
+            document = None
+        if isinstance(document, dict) and document.get("format", 1) == FORMAT and _is_summary(document.get("summary")):
+            summary: Json = document["summary"]
+            return summary
         return _summary(self.read(run_id))
 
 
@@ -294,6 +353,29 @@ def _summary(run: Run) -> Json:
     return {name: value for name, value in vars(Summary.of(run)).items() if name != "id"}
 
 
+def _is_summary(document: object) -> bool:
+    """Asked of thousands at once, so it looks at the types of the fields alone."""
+    if not isinstance(document, dict) or document.keys() != _SUMMARY_FIELDS:
+        return False
+    numbers = all(isinstance(document[name], (int, float, type(None))) for name in ("seconds", "flops", "threads"))
+    return (
+        numbers
+        and isinstance(document["kind"], str)
+        and not misfit([document["settings"], document["raw"]], tuple[dict[str, Any], dict[str, float | None]])
+    )
+
+
+_SUMMARY_FIELDS = {field.name for field in fields(Summary)} - {"id"}
+
+
+def _is_run_id(name: str) -> bool:
+    return re.fullmatch("[0-9a-f]{16}", name) is not None
+
+
+def _is_file_name(name: str) -> bool:
+    return bool(name) and not {"/", "\0"} & set(name) and name not in (".", "..")
+
+
 def _checksum_lines(checksums: Mapping[str, list[str]]) -> bytes:
     lines = [f"{checksum}  {name}\n" for name, several in checksums.items() for checksum in several]
     return "".join(lines).encode()
@@ -302,8 +384,11 @@ def _checksum_lines(checksums: Mapping[str, list[str]]) -> bytes:
 def _names_in(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208 - only the names, of maybe 100,000 folders
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise InputError(f"the folder cannot be read ({reason})", where=str(folder), state="") from None
 
 
 def _flush(file: Path) -> None:

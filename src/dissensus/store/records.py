@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import write_whole
+from dissensus.store.json_types import parse_json
 from dissensus.store.run_source import Arrays, RunSource, Summary
 from dissensus.store.spec import Run
 
@@ -41,12 +43,12 @@ class Records:
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
         try:
-            with gzip.open(file, "rt", encoding="utf-8") as stream:
+            with gzip.open(file, "rb") as stream:
                 lines = stream.read().splitlines()
             if not lines:
                 raise ValueError("it is empty")
-            documents = [json.loads(line) for line in lines]
-        except (OSError, EOFError, ValueError) as problem:
+            documents = [parse_json(line) for line in lines]
+        except (OSError, EOFError, ValueError, zlib.error) as problem:
             raise InputError(
                 f"no records can be read there ({problem})",
                 where=str(file),

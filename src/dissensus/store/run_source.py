@@ -8,10 +8,38 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from dissensus.errors import InputError
 from dissensus.store.spec import Json, Run
 
 Arrays = Mapping[str, NDArray[Any]]
 """Named arrays: one .npz file."""
+
+
+def check_predictions(arrays: Arrays, run_id: str) -> None:
+    """Raise where arrays are not the predictions of a training run, or do not fit together.
+
+    A run keeps `rows`, `labels` and `ids` [N], `logits` and `people` [N, K], and `counts` and `truth` [N, K] if there are
+    any. Checksums find damage; this finds arrays of something else.
+    """
+    kinds = {"rows": "iu", "labels": "iu", "logits": "f", "people": "f", "counts": "iu", "truth": "f", "ids": "U"}
+    absent = [name for name in ("rows", "logits", "people", "labels") if name not in arrays]
+    problem = f"{', '.join(absent)} are missing" if absent else ""
+    if not problem:
+        shape = arrays["logits"].shape
+        for name in kinds.keys() & arrays.keys():
+            expected = shape[:1] if name in ("rows", "labels", "ids") else shape
+            if arrays[name].shape != expected or arrays[name].dtype.kind not in kinds[name] or len(shape) != 2:
+                problem = f"{name} are {arrays[name].dtype} {list(arrays[name].shape)}"
+    if not problem and not (arrays["labels"].size and 0 <= arrays["labels"].min() <= arrays["labels"].max() < shape[1]):
+        problem = "labels are outside of the classes"
+    if problem:
+        raise InputError(
+            f"these are no predictions of a run ({problem})",
+            where=f"run {run_id}",
+            hint="Remove the run, and compute it again",
+            state="",
+        )
+
 
 _SUMMARISED = ("soft_nll", "kl", "accuracy", "ece_mass_15", "entropy_spearman")
 

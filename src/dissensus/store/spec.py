@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, cast, get_args
 
 from dissensus.errors import InputError
+from dissensus.store.json_types import LARGEST, misfit
 
 NUMERICS = 1  # raised by every change of ours that alters a result: old runs then no longer count as done
 FORMAT = 1  # of the JSON of a run; records that do not name it have format 1
@@ -50,11 +51,21 @@ class Spec:
     @classmethod
     def from_json(cls, document: Json, where: str = "spec") -> Spec:
         """The inverse of `to_json`. `where` is named in the error that a document of another form raises."""
+        if not isinstance(document, dict):
+            raise UnknownFormatError("the spec is no mapping", where)
         _check_keys(document, {"kind", "numerics", "inputs", "settings"}, "the spec", where)
-        if document["kind"] not in get_args(RunKind):
+        if not isinstance(document["kind"], str) or document["kind"] not in get_args(RunKind):
             raise UnknownFormatError(f"{document['kind']!r} is not a kind of run ({', '.join(get_args(RunKind))})", where)
+        if problem := misfit(document, _SpecJson):
+            raise UnknownFormatError(f"the spec is in an unknown form ({problem})", where)
         inputs = {name: tuple(ids) for name, ids in document["inputs"].items()}
-        return cls(document["kind"], document["settings"], inputs, document["numerics"])
+        kind = cast(RunKind, document["kind"])
+        spec = cls(kind, document["settings"], inputs, document["numerics"])
+        try:
+            spec.id  # noqa: B018 - what cannot be hashed is no spec
+        except (ValueError, TypeError, RecursionError) as problem:
+            raise UnknownFormatError(f"the spec is in an unknown form ({problem})", where) from None
+        return spec
 
     @cached_property
     def id(self) -> str:
@@ -107,7 +118,85 @@ class Run:
             raise UnknownFormatError(f"the record has format {form}, and this version reads format {FORMAT}", where)
         parts = ("scores", "curve", "facts", "provenance")
         _check_keys(document.keys() - {"format", "summary"}, {"id", "spec", *parts}, "the record", where)
-        return cls(Spec.from_json(document["spec"], where), **{name: document[name] for name in parts})
+        spec = Spec.from_json(document["spec"], where)
+        if problem := misfit(document, _RunJson) or _misfit_of_scores(document["scores"]):
+            raise UnknownFormatError(f"the record is in an unknown form ({problem})", where)
+        if document["id"] != spec.id:
+            problem = f"the record is named {document['id']}, and the spec inside is that of {spec.id}"
+            raise InputError(problem, where=where, hint="It was edited; use the record that was written", state="")
+        return cls(spec, **{name: document[name] for name in parts})
+
+
+class _SpecJson(TypedDict):
+    """A spec on disk. Who builds a recipe or a measure of the settings checks them."""
+
+    kind: str
+    numerics: int
+    inputs: dict[str, list[str]]
+    settings: Json
+
+
+class _Rescored(TypedDict):
+    added: list[str]
+    changed: list[str]
+
+
+class _Facts(TypedDict, total=False):
+    """Facts that reports and measures read; each kind of run has some of them, and others of its own."""
+
+    classes: list[str]
+    gold: str
+    ties: int | None
+    parameters: int
+    training_flops: int | None
+    epochs: int
+    best_epoch: int | None
+    notes: list[str]
+    temperatures: dict[str, dict[str, list[float]]]
+    chosen: Json
+    estimates: Json
+    rescored: _Rescored
+    winner: str
+
+
+class _Provenance(TypedDict, total=False):
+    seconds: float
+    threads: int
+    device: str
+
+
+class _RunJson(TypedDict):
+    """A record on disk."""
+
+    id: str
+    scores: Json
+    curve: dict[str, list[float | None]]
+    facts: _Facts
+    provenance: _Provenance
+
+
+def _misfit_of_scores(scores: Json) -> str:
+    """A score is a number, or None where it is infinite or undefined; those of checkpoints are by calibration and metric.
+
+    By hand, because a report reads thousands: `misfit` is asked only where something is odd.
+    """
+    for name, content in scores.items():
+        parts = content.values() if isinstance(content, dict) else [{name: content}]
+        for part in parts:
+            if not isinstance(part, dict):
+                return misfit(part, dict, f"scores[{name!r}]")
+            odd = {key: value for key, value in part.items() if type(value) is not float or not abs(value) <= LARGEST}
+            if problem := misfit(odd, _Scores, f"scores[{name!r}]") or misfit(
+                {key: value for key, value in odd.items() if key != "gold"}, dict[str, float | None], f"scores[{name!r}]"
+            ):
+                return problem
+    return ""
+
+
+class _Scores(TypedDict, total=False):
+    """The one entry of scores that is no number: against which labels they were judged."""
+
+    gold: str
 
 
 def _check_keys(keys: Iterable[str], expected: set[str], document: str, where: str) -> None:

@@ -3,6 +3,7 @@
 from dissensus.training.augmentation import CropFlip, Cutout, InTurn, NoAugment
 from dissensus.training.averaging import Ema
 from dissensus.training.distortions import Distort
+from dissensus.training.item_split import ItemSplit, split_items
 from dissensus.training.optimisers import Adam, AdamW, Sgd
 from dissensus.training.recipe import Best, Recipe, Resampled
 from dissensus.training.schedules import Constant, Cosine, EarlyStopping, LinearDecay, Multistep, Plateau
@@ -22,6 +23,7 @@ __all__ = [
     "Folds",
     "Holdout",
     "InTurn",
+    "ItemSplit",
     "LinearDecay",
     "Multistep",
     "NoAugment",
@@ -29,4 +31,5 @@ __all__ = [
     "Recipe",
     "Resampled",
     "Sgd",
+    "split_items",
 ]

@@ -19,6 +19,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from dissensus.errors import InputError
+from dissensus.models.model import Model
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 T = TypeVar("T")
 
@@ -39,6 +42,13 @@ class Group:
         """The loss of a share, whose gradients are averaged over the processes."""
         if self.world == 1:
             return loss
+        if isinstance(model, Model) and not model.shares_batches:
+            raise InputError(
+                f"{type(model).__name__} keeps statistics of whole batches, which processes cannot share out",
+                where="torchrun",
+                hint="Train it in one process",
+                state="",
+            )
         device = next(model.parameters()).device
         ids = [device.index] if device.type == "cuda" else None
         return DistributedDataParallel(_LossModule(model, loss), device_ids=ids)

@@ -14,14 +14,16 @@ from dissensus.training.distributed import ALONE, Group
 
 
 @torch.no_grad()
-def predict(model: Model, x: Tensor, batch: int = 500, group: Group = ALONE) -> Predictions:
+def predict(model: Model, x: Tensor, batch: int = 500, group: Group = ALONE, *, preview: bool = False) -> Predictions:
     """What the network says of each item, in eval mode, batch by batch; the result is on the CPU.
 
-    The processes of a group share the items out, each item to one of them, and all get the whole result.
+    With `preview`, as its curve shows it: a single pass where a prediction takes many. The processes of a group share the
+    items out, each item to one of them, and all get the whole result.
     """
     model.eval()
     mine = torch.split(x[group.part(len(x))], batch)
-    parts = [model.predict(to_float(part)).cpu() for part in mine if len(part)]
+    ask = model.preview if preview else model.predict
+    parts = [ask(to_float(part)).cpu() for part in mine if len(part)]
     return concatenate([part for parts_of_rank in group.gathered(parts) for part in parts_of_rank])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 from dissensus.errors import InputError
 from dissensus.labels.delivery import DELIVERIES, Delivery, Soft
@@ -13,7 +13,8 @@ from dissensus.labels.mixing import MIXINGS, Mixing, Unmixed
 from dissensus.labels.targets import TARGETS, Empirical, TargetRule
 from dissensus.models import ARCHITECTURES, Architecture
 from dissensus.store.encoding import decode, encode, table
-from dissensus.store.spec import Json, Spec
+from dissensus.store.json_types import field_types, misfit
+from dissensus.store.spec import Json, Spec, UnknownFormatError
 from dissensus.training.augmentation import Augment, CropFlip, Cutout, InTurn, NoAugment
 from dissensus.training.averaging import AVERAGES, Ema
 from dissensus.training.distortions import Distort
@@ -64,7 +65,8 @@ class Recipe:
     """Everything that decides a training run but its seed.
 
     `monitored` adds loss, accuracy and KL on the training, validation and evaluation items to the curve of every epoch.
-    `keep` is all, or curve: of the many runs of a grid only the curve is kept, and no scores, predictions or weights.
+    `keep` is all; or scores: of the best epoch (the last where no best is kept), with its predictions and no weights; or
+    curve: of the many runs of a grid only the curve is kept, and no scores, predictions or weights.
     """
 
     model: Architecture
@@ -86,7 +88,7 @@ class Recipe:
     best: Best | None = None
     precision: str = "float32"
     monitored: bool = False
-    keep: Literal["all", "curve"] = "all"
+    keep: Literal["all", "scores", "curve"] = "all"
     chosen: Chosen | None = None
 
     def __post_init__(self) -> None:
@@ -124,13 +126,16 @@ class Recipe:
 
     @classmethod
     def of(cls, settings: Json) -> Recipe:
-        """The inverse of `spec`."""
-        values: dict[str, Any] = {
-            field.name: decode(settings[field.name], AXES.get(field.name, {}))
-            for field in dataclasses.fields(cls)
-            if field.name not in ("data", "options")
-        }
-        data = settings["data"]
+        """The inverse of `spec`; settings of another form raise an UnknownFormatError."""
+        names = [field.name for field in dataclasses.fields(cls) if field.name not in ("data", "options")]
+        if absent := [name for name in ("data", "seed", *names) if name not in settings]:
+            raise UnknownFormatError(f"the settings have no {', '.join(absent)}", where="spec")
+        values: dict[str, Any] = {name: decode(settings[name], AXES.get(name, {})) for name in names}
+        hints, data = field_types(cls), settings["data"]
+        problems = [misfit(value, hints[name], name) for name, value in values.items()]
+        problems += [misfit(data, _DataJson, "data"), misfit(settings["seed"], int, "seed")]
+        if problem := next(filter(None, problems), None):
+            raise UnknownFormatError(problem, where="spec")
         return cls(data=data["name"], options=tuple(sorted(data["options"].items())), **values)
 
     @property
@@ -138,6 +143,13 @@ class Recipe:
         """The three choices in the words of the spec: `empirical × soft`, `majority × soft × mixup`."""
         parts = [self.target, self.delivery, *([] if isinstance(self.mixing, Unmixed) else [self.mixing])]
         return " × ".join(_in_words(encode(part)) for part in parts)
+
+
+class _DataJson(TypedDict):
+    """How a spec names its data."""
+
+    name: str
+    options: dict[str, str | int | float | bool]
 
 
 AUGMENTS = table(NoAugment, CropFlip, Cutout, Distort, InTurn)

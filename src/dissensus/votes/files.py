@@ -4,79 +4,112 @@ from __future__ import annotations
 
 import difflib
 import os
-import zipfile
+import stat
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import BinaryIO, Literal
 
 from dissensus.errors import InputError
 
-Kind = Literal["csv", "tsv", "jsonl", "parquet", "npy", "npz"]
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "npy", "npz"]
 PathLike = str | os.PathLike[str]
 
 EXTENSIONS: dict[str, Kind] = {
     ".csv": "csv",
+    ".txt": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".npy": "npy",
     ".npz": "npz",
 }
+GZIP = b"\x1f\x8b"
 MAGIC: dict[bytes, str] = {
     b"PAR1": "a Parquet file: name it .parquet",
     b"\x93NUMPY": "a NumPy array: name it .npy",
     b"PK\x03\x04": "a zip archive: name it .npz if NumPy wrote it, or save a spreadsheet as CSV",
-    b"\x1f\x8b": "compressed with gzip: unpack it first",
     b"\xff\xfe": "UTF-16 text: save it as UTF-8",
     b"\xfe\xff": "UTF-16 text: save it as UTF-8",
 }
+INFLATED_FREELY = 1 << 29  # bytes that a compressed file may always unpack to
+INFLATED_TIMES = 100  # beyond that, a file that unpacks to so many times its size is refused
 
 
 def kind_of(path: PathLike) -> Kind:
-    """The kind of a file, by its extension alone."""
-    extension = Path(path).suffix.lower()
-    if extension not in EXTENSIONS:
-        jsonl = " (one JSON object per line is .jsonl)" if extension == ".json" else ""
+    """The kind of a file, by its extension alone; text may be compressed (`votes.csv.gz`)."""
+    name = Path(path)
+    compressed = name.suffix.lower() == ".gz"
+    extension = Path(name.stem if compressed else name).suffix.lower()
+    kind = EXTENSIONS.get(extension)
+    if kind is None:
         raise InputError(
             f"the extension {extension!r} is not one of {' '.join(EXTENSIONS)}"
             if extension
             else "the name has no extension",
             where=str(path),
-            hint=f"Give the file the extension of its format{jsonl}",
+            hint="Give the file the extension of its format",
         )
-    return EXTENSIONS[extension]
+    if compressed and kind in ("parquet", "npy", "npz"):
+        raise InputError(f"a .{kind} file is not read through gzip", where=str(path), hint="Unpack it first")
+    return kind
 
 
 def open_binary(path: PathLike) -> BinaryIO:
     """The file, open at its start. The error for a missing file names similar files in its folder."""
     target = Path(path)
     try:
+        mode = target.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError("this is a folder, not a file", where=str(path), hint="Name a file in it")
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise InputError("this is a device, not a file", where=str(path), hint="Name a file")
         file = target.open("rb")
     except FileNotFoundError:
-        beside = sorted(other.name for other in target.parent.iterdir()) if target.parent.is_dir() else []
-        near = difflib.get_close_matches(target.name, beside, n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "Check the path"
-        raise InputError("there is no such file", where=str(path), hint=hint) from None
-    except IsADirectoryError:
-        raise InputError("this is a folder, not a file", where=str(path), hint="Name a file in it") from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path), hint="Check its permissions") from None
-    if os.fstat(file.fileno()).st_size == 0:
+        raise InputError("there is no such file", where=str(path), hint=_similar(target)) from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({reason})", where=str(path), hint="Check its permissions") from None
+    if stat.S_ISREG(mode) and os.fstat(file.fileno()).st_size == 0:
         file.close()
         raise InputError("the file is empty", where=str(path), hint="Write it again")
     return file
 
 
+def _similar(target: Path) -> str:
+    try:
+        beside = sorted(other.name for other in target.parent.iterdir())
+    except OSError:
+        beside = []
+    near = difflib.get_close_matches(target.name, beside, n=3)
+    return f"Did you mean {' or '.join(near)}?" if near else "Check the path"
+
+
+def check_inflated(inflated: int, compressed: int, path: PathLike) -> None:
+    """Refuse a file that unpacks to far more than its size: 100 times, and over 512 MiB."""
+    if inflated > max(INFLATED_FREELY, INFLATED_TIMES * compressed):
+        raise InputError(
+            f"{compressed:,} bytes unpack to {inflated:,} or more",
+            where=str(path),
+            hint="Check that this is the file you meant; save what is really so large uncompressed",
+        )
+
+
 def read_text_bytes(path: PathLike) -> bytes:
-    """The bytes of a text file; refused where they are clearly not text. Who parses them checks that they are UTF-8."""
+    """The bytes of a text file, unpacked; refused where they are clearly not text.
+
+    Who parses them checks that they are UTF-8.
+    """
     with open_binary(path) as file:
-        content = file.read()
+        try:
+            content = file.read()
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror})", where=str(path), hint="Check the file") from None
+    if content.startswith(GZIP):
+        content = _unpacked(content, path)
     known = next((meaning for magic, meaning in MAGIC.items() if content.startswith(magic)), None)
     if known is not None or b"\0" in content:
         hint = f"It looks like {known}" if known else "Check that this is the file you meant"
@@ -84,6 +117,24 @@ def read_text_bytes(path: PathLike) -> bytes:
     if not content.removeprefix(b"\xef\xbb\xbf").strip():
         raise InputError("the file is empty", where=str(path), hint="Write it again")
     return content
+
+
+def _unpacked(content: bytes, path: PathLike) -> bytes:
+    """What gzip packed, in bounded memory; several members follow each other as one file."""
+    most = max(INFLATED_FREELY, INFLATED_TIMES * len(content))
+    parts, total, rest = [], 0, content
+    try:
+        while rest:
+            member = zlib.decompressobj(wbits=31)
+            parts.append(member.decompress(rest, most - total + 1))
+            total += len(parts[-1])
+            check_inflated(total, len(content), path)
+            if not member.eof:
+                raise zlib.error("cut short")
+            rest = member.unused_data.lstrip(b"\0")  # tape blocks are padded
+    except zlib.error:
+        raise InputError("the gzip file is damaged or cut short", where=str(path), hint="Write it again") from None
+    return b"".join(parts)
 
 
 def check_utf8(content: bytes, path: PathLike) -> None:
@@ -97,24 +148,6 @@ def check_utf8(content: bytes, path: PathLike) -> None:
             where=f"{path}:{line}",
             hint="Save the file as UTF-8 (Latin-1 and Windows files: `iconv -f WINDOWS-1252 -t UTF-8`)",
         ) from None
-
-
-def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npy (under the name "") or .npz file. Nothing is ever unpickled: that would run its code."""
-    with open_binary(path) as file:
-        head = file.read(2)
-        file.seek(0)
-        try:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"": loaded}
-            return {name: loaded[name] for name in loaded.files}
-        except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-            if "allow_pickle" in str(error) and head in (b"\x93N", b"PK"):
-                what, hint = "it holds Python objects, which are never unpickled", "Save plain numbers with np.save"
-            else:
-                what, hint = "this is not a NumPy file, or it is cut short", "Write it again with np.save or np.savez"
-            raise InputError(what, where=str(path), hint=hint) from None
 
 
 def row_of_array(path: PathLike, row: int) -> str:

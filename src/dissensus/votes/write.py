@@ -15,10 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from dissensus.errors import InputError
+from dissensus.votes.assembly import default_classes
+from dissensus.votes.delimited import DELIMITERS, swallowed_rows
 from dissensus.votes.files import Kind, PathLike, kind_of
-from dissensus.votes.read import Format, check_format, classes_file, sorted_classes
+from dissensus.votes.layouts import Format, check_format
+from dissensus.votes.parquet_files import METADATA_CLASSES
+from dissensus.votes.read import classes_file
 from dissensus.votes.roles import RANKS
-from dissensus.votes.tables import DELIMITERS, METADATA_CLASSES
 from dissensus.votes.votes import Floats, Ints, Votes, row_names
 
 ROWS_AT_ONCE = 1 << 20  # text is rendered in parts, so that it is never in memory as a whole
@@ -44,7 +47,7 @@ def write_votes(
     `read_votes` takes by default (the labels that occur, sorted). The file is written completely or not at all.
     """
     check_format(format)
-    kind = kind_of(path)
+    kind = _writable_kind(path)
     layout = format or ("counts" if kind in ("npy", "npz") else "long")
     _check_names(votes, path)
     if layout == "counts" and votes.annotator is not None and not drop_annotators:
@@ -56,12 +59,13 @@ def write_votes(
         _write_arrays(votes, path, kind, drop_names)
         return
     columns = _long(votes) if layout == "long" else _wide(votes, path) if layout == "wide" else _counts(votes)
+    _check_lines(columns, kind, path)
     with _replacing(path) as file:
         if kind == "parquet":
             metadata = {METADATA_CLASSES: json.dumps(votes.classes)}
             pa.parquet.write_table(pa.table(columns).replace_schema_metadata(metadata), file)
         else:
-            occurring = sorted_classes([votes.classes[index] for index in np.unique(votes.label)])
+            occurring = default_classes([votes.classes[index] for index in np.unique(votes.cells.label)])
             _write_sidecar(path, None if layout == "counts" or occurring == votes.classes else votes.classes)
             _write_text(file, kind, columns)
 
@@ -79,7 +83,7 @@ def write_predictions(
     if not isinstance(target, (str, PathLikeObject)):
         _write_text(target, "csv", columns)
         return
-    kind = kind_of(target)
+    kind = _writable_kind(target)
     with _replacing(target) as file:
         if kind == "npy":
             np.save(file, probs)
@@ -89,6 +93,27 @@ def write_predictions(
             pa.parquet.write_table(pa.table(columns), file)
         else:
             _write_text(file, kind, columns)
+
+
+def _writable_kind(path: PathLike) -> Kind:
+    kind, extension = kind_of(path), Path(path).suffix.lower()
+    if kind == "json" or extension in (".gz", ".txt"):
+        raise InputError(
+            f"{extension} files are read but not written", where=str(path), hint="Write .csv, .jsonl or .parquet"
+        )
+    return kind
+
+
+def _check_lines(columns: dict[str, pa.Array], kind: Kind, path: PathLike) -> None:
+    """Refuse names that a reader would have to take for rows swallowed by an open quote."""
+    if kind not in DELIMITERS:
+        return
+    for place, column in enumerate(columns.values()):
+        names = column.dictionary if pa.types.is_dictionary(column.type) else column
+        for name in names.to_pylist() if pa.types.is_string(names.type) else ():
+            if swallowed_rows(name, place, len(columns), DELIMITERS[kind]):
+                what = f"the name {name!r} looks like rows that an open quote swallowed"
+                raise InputError(what, where=str(path), hint="Write a .jsonl or .parquet file")
 
 
 def _check_names(votes: Votes, path: PathLike) -> None:
@@ -114,9 +139,9 @@ def _named(codes: Ints, names: Sequence[str]) -> pa.Array:
 
 def _long(votes: Votes) -> dict[str, pa.Array]:
     first = np.empty(len(votes.items), np.int64)
-    first[votes.item[::-1]] = np.arange(len(votes))[::-1]  # the last write wins, so the first appearance stays
+    first[votes.item[::-1]] = np.arange(votes.n_votes)[::-1]  # the last write wins, so the first appearance stays
     in_order = bool((np.diff(first) > 0).all())
-    order = np.arange(len(votes)) if in_order else np.argsort(votes.item, kind="stable")
+    order = np.arange(votes.n_votes) if in_order else np.argsort(votes.item, kind="stable")
     columns = {"item": _named(votes.item[order], votes.items)}
     if votes.annotator is not None and votes.annotators is not None:
         columns["annotator"] = _named(votes.annotator[order], votes.annotators)
@@ -130,7 +155,7 @@ def _wide(votes: Votes, path: PathLike) -> dict[str, pa.Array]:
     voters, person = np.unique(votes.annotator, return_inverse=True)
     cells = np.full((len(voters), len(votes.items)), -1)
     cells[person, votes.item] = votes.label
-    if int((cells >= 0).sum()) < len(votes):
+    if int((cells >= 0).sum()) < votes.n_votes:
         what = "a wide table has one cell per item and annotator, and somebody voted twice on an item"
         raise InputError(what, where=str(path), hint="Write a long table")
     names = [votes.annotators[index] for index in voters]

@@ -7,49 +7,65 @@ A measure is a frozen dataclass with one method. Its spec has the kind `measure`
 from __future__ import annotations
 
 from dissensus.datasets.data_ref import DataRef
+from dissensus.engine.measures.baseline_scores import BaselineScores
 from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation
 from dissensus.engine.measures.disagreement_slices import Slices
-from dissensus.engine.measures.grid_winner import Lowest
+from dissensus.engine.measures.gathered_scores import Gathered, ScoreDifference
+from dissensus.engine.measures.grid_winner import Lowest, WinnerScores
 from dissensus.engine.measures.label_noise import GradientVariance
+from dissensus.engine.measures.learning_point import LearningPoint
 from dissensus.engine.measures.learning_speed import Convergence
 from dissensus.engine.measures.loss_barrier import Barrier
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, with_digests
 from dissensus.engine.measures.method_pairs import MeanScore, Paired
+from dissensus.engine.measures.model_size import ModelSize
 from dissensus.engine.measures.out_of_distribution import OutOfDistribution
+from dissensus.engine.measures.own_uncertainty import OwnUncertainty
 from dissensus.engine.measures.reliability_curve import Reliability
+from dissensus.engine.measures.robustness import Attack
 from dissensus.engine.measures.sharpness import Hessian
 from dissensus.engine.measures.similarity import Cka, GradCam
 from dissensus.engine.measures.single_items import Examples, Untied
 from dissensus.engine.measures.sparse_target import SparseTarget
 from dissensus.engine.measures.vote_statistics import VoteStatistics
 from dissensus.errors import InputError
+from dissensus.models import ARCHITECTURES
 from dissensus.store.encoding import decode, encode, name_of, table
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import RunKind, Spec
+from dissensus.training.splits import SPLITS
 
 __all__ = [
     "MEASURES",
+    "Attack",
     "Barrier",
+    "BaselineScores",
     "Cka",
     "Convergence",
     "Ensemble",
     "Evaluation",
     "Examples",
+    "Gathered",
     "GradCam",
     "GradientVariance",
     "Hessian",
+    "LearningPoint",
     "Lowest",
     "MeanScore",
     "Measure",
     "MeasureResult",
+    "ModelSize",
     "OutOfDistribution",
+    "OwnUncertainty",
     "Paired",
     "Reliability",
+    "ScoreDifference",
     "Slices",
     "SparseTarget",
     "Tell",
     "Untied",
     "VoteStatistics",
+    "WinnerScores",
     "compute",
     "measure_of",
     "measure_spec",
@@ -57,24 +73,32 @@ __all__ = [
 ]
 
 MEASURES: dict[str, type] = table(
+    Attack,
     Barrier,
+    BaselineScores,
     Cka,
     Convergence,
     Ensemble,
     Evaluation,
     Examples,
+    Gathered,
     GradCam,
     GradientVariance,
     Hessian,
+    LearningPoint,
     Lowest,
     MeanScore,
+    ModelSize,
     OutOfDistribution,
+    OwnUncertainty,
     Paired,
     Reliability,
+    ScoreDifference,
     Slices,
     SparseTarget,
     Untied,
     VoteStatistics,
+    WinnerScores,
 )
 """By the names that specs use."""
 
@@ -95,7 +119,7 @@ def measure_of(spec: Spec) -> Measure:
     name = spec.settings["name"]
     if name not in MEASURES:
         raise InputError(f"{name!r} is not one of {', '.join(MEASURES)}", where=f"{spec.kind} spec", state="")
-    measure: Measure = decode(spec.settings, {**MEASURES, **table(DataRef)})
+    measure: Measure = decode(spec.settings, {**ARCHITECTURES, **MEASURES, **table(DataRef), **SPLITS})
     return measure
 
 

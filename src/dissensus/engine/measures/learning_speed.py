@@ -10,6 +10,8 @@ import numpy as np
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
 from dissensus.errors import InputError
 from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
+from dissensus.store.spec import Json
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,11 @@ class Convergence(Measure):
     cheap: ClassVar[bool] = True
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        return MeasureResult(self.from_records(run_ids, ledger))
+
+    def from_records(self, run_ids: tuple[str, ...], runs: RunSource) -> Json:
         (run_id,) = run_ids
-        curve = ledger.read(run_id).curve
+        curve = runs.read(run_id).curve
         values = np.array([np.nan if value is None else value for value in curve.get(self.column, [])], dtype=np.float64)
         if not np.isfinite(values).any():
             raise InputError(
@@ -37,10 +42,9 @@ class Convergence(Measure):
             )
         best = float(np.nanmin(values))
         near = np.flatnonzero(values <= best / self.share)  # NaN is not
-        scores = {
+        return {
             "epochs_to_near_best": int(near[0]) + 1,
             "best_epoch": int(np.nanargmin(values)) + 1,
             "best": best,
             "epochs": len(values),
         }
-        return MeasureResult(scores)

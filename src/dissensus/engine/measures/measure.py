@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 from dissensus.datasets.data_ref import DataRef
 from dissensus.store.ledger import Ledger
-from dissensus.store.run_source import Arrays
+from dissensus.store.run_source import Arrays, RunSource
 from dissensus.store.spec import Json
 
 Tell = Callable[[int, int], None]
@@ -38,6 +38,10 @@ class Measure(Protocol):
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         """The result for these runs of the ledger. Long work calls `tell` as it goes."""
         ...
+
+    def from_records(self, run_ids: tuple[str, ...], runs: RunSource) -> Json:
+        """The scores that the records of these runs alone give: computed anew whenever they are shown."""
+        return {}
 
 
 def with_digests(measure: Measure, digest: Callable[[DataRef], str]) -> Measure:

@@ -13,6 +13,8 @@ from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, fini
 from dissensus.engine.measures.stored_predictions import StoredPredictions
 from dissensus.errors import InputError
 from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import RunSource
+from dissensus.store.spec import Json
 
 COMPARED = {"kl": -1, "accuracy": 1, "entropy_pearson": 1}
 """The metrics of "Soft-Label Training Preserves Epistemic Uncertainty" (2025), and the sign of an improvement."""
@@ -33,20 +35,8 @@ class Paired(Measure):
     cheap: ClassVar[bool] = True
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
-        if len(run_ids) % 2:
-            raise InputError(f"{len(run_ids)} runs are not two of every pair", where="paired", state="")
-        methods = run_ids[: len(run_ids) // 2], run_ids[len(run_ids) // 2 :]
-        scores: dict[str, float | None] = {}
-        for metric, sign in COMPARED.items():
-            values = ([ledger.read(run).scores[self.checkpoint]["raw"][metric] for run in runs] for runs in methods)
-            pairs = [(a, b) for a, b in zip(*values, strict=True) if a is not None and b is not None]
-            if pairs:
-                a, b = zip(*pairs, strict=True)
-                gain = sign * (fmean(a) - fmean(b))
-                scores[f"relative_improvement_{metric}"] = finite(gain / fmean(b)) if fmean(b) else None
-            if len(pairs) > 1:
-                scores[f"p_t_{metric}"] = stats.paired_t(a, b).p
-                scores[f"p_wilcoxon_{metric}"] = stats.wilcoxon(a, b).p
+        scores = self.from_records(run_ids, ledger)
+        methods = _halves(run_ids)
         divergences = [
             np.stack([StoredPredictions.read(run, ledger, self.checkpoint).kl.numpy() for run in runs])
             for runs in methods
@@ -55,6 +45,30 @@ class Paired(Measure):
         scores["difference_kl"] = over_items.mean_difference
         scores["low_kl_over_items"], scores["high_kl_over_items"] = over_items.low, over_items.high
         return MeasureResult(scores, {"runs": len(methods[0]), "items": over_items.n})
+
+    def from_records(self, run_ids: tuple[str, ...], runs: RunSource) -> Json:
+        scores: Json = {}
+        for metric, sign in COMPARED.items():
+            values = (
+                [runs.read(run).scores[self.checkpoint]["raw"][metric] for run in of_method]
+                for of_method in _halves(run_ids)
+            )
+            pairs = [(a, b) for a, b in zip(*values, strict=True) if a is not None and b is not None]
+            if pairs:
+                a, b = zip(*pairs, strict=True)
+                gain = sign * (fmean(a) - fmean(b))
+                scores[f"relative_improvement_{metric}"] = finite(gain / fmean(b)) if fmean(b) else None
+            if len(pairs) > 1:
+                scores[f"p_t_{metric}"] = stats.paired_t(a, b).p
+                scores[f"p_wilcoxon_{metric}"] = stats.wilcoxon(a, b).p
+        return scores
+
+
+def _halves(run_ids: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The runs of the first method, and those of the other."""
+    if len(run_ids) % 2:
+        raise InputError(f"{len(run_ids)} runs are not two of every pair", where="paired", state="")
+    return run_ids[: len(run_ids) // 2], run_ids[len(run_ids) // 2 :]
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,9 @@ class MeanScore(Measure):
     cheap: ClassVar[bool] = True
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
-        measured = [ledger.read(run_id).scores for run_id in run_ids]
+        return MeasureResult(self.from_records(run_ids, ledger), {"runs": len(run_ids)})
+
+    def from_records(self, run_ids: tuple[str, ...], runs: RunSource) -> Json:
+        measured = [runs.read(run_id).scores for run_id in run_ids]
         shared = [name for name in measured[0] if all(scores.get(name) is not None for scores in measured)]
-        means = {name: fmean(scores[name] for scores in measured) for name in shared}
-        return MeasureResult(means, {"runs": len(measured)})
+        return {name: fmean(scores[name] for scores in measured) for name in shared}

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from dissensus import metrics
+from dissensus.datasets.data import Data
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures.finished_run import FinishedRun, at_most
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
@@ -35,22 +37,14 @@ class OutOfDistribution(Measure):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         (run_id,) = run_ids
-        run, outside = FinishedRun.load(run_id, ledger, self.checkpoint), loaded(self.data)
+        run = FinishedRun.load(run_id, ledger, self.checkpoint)
         inside = run.x(run.setup.held_out)
-        if outside.x is None:
-            raise InputError("it has no images to compare with", where=outside.name, state="")
-        if inside.shape[1:] != outside.x.shape[1:]:
-            raise InputError(
-                f"its images are {list(outside.x.shape[1:])}, those of the run {list(inside.shape[1:])}",
-                where=outside.name,
-                hint="Compare images of one size",
-                state="",
-            )
+        outside, images = images_like(inside, self.data)
         chosen = at_most(torch.arange(len(outside)), self.items, run.seed)
         train_features = run.features(run.setup.train, "knn")
         inputs = [
             DetectorInput(run.model, x, evaluate.predict(run.model, x), train_features, self.neighbour)
-            for x in (inside, outside.x[chosen].to(inside.device))
+            for x in (inside, images[chosen].to(inside.device))
         ]
         scores = {f"auroc_{name}": metrics.auroc(*map(detect, inputs)) for name, detect in DETECTORS.items()}
         facts = {
@@ -60,3 +54,18 @@ class OutOfDistribution(Measure):
             "notes": list(outside.notes),
         }
         return MeasureResult(scores, facts)
+
+
+def images_like(inside: Tensor, ref: DataRef) -> tuple[Data, Tensor]:
+    """A data set, and its images; those of another size than `inside` are refused."""
+    outside = loaded(ref)
+    if outside.x is None:
+        raise InputError("it has no images to compare with", where=outside.name, state="")
+    if inside.shape[1:] != outside.x.shape[1:]:
+        raise InputError(
+            f"its images are {list(outside.x.shape[1:])}, those of the run {list(inside.shape[1:])}",
+            where=outside.name,
+            hint="Compare images of one size",
+            state="",
+        )
+    return outside, outside.x

@@ -14,6 +14,7 @@ from dissensus import metrics
 from dissensus.errors import InputError
 from dissensus.models.predictions import Predictions
 from dissensus.store.ledger import Ledger
+from dissensus.store.run_source import check_predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class StoredPredictions:
                 where=str(ledger.folder),
                 hint="Remove its folder and run it again",
             )
+        check_predictions(arrays, run_id)
         rows, logits, people, labels = (torch.from_numpy(arrays[name]) for name in ("rows", "logits", "people", "labels"))
         return cls(checkpoint, rows, logits, people, labels, arrays["ids"])
 

@@ -113,6 +113,9 @@ def _vectors(made: Encoder, items: Contents, batch: int, cache: Path | None, pro
         for start in range(0, len(rows), batch):
             some = rows[start : start + batch]
             vectors = made(items[some] if isinstance(items, Tensor) else [items[row] for row in some])
+            if vectors.ndim != 2 or not vectors.size:
+                problem = f"its vectors are empty: an array {list(vectors.shape)} for {len(some)} items"
+                raise InputError(problem, where=made.provenance["encoder"], hint="Use another")
             if not np.isfinite(vectors).all():
                 raise InputError("its vectors are not all finite", where=made.provenance["encoder"], hint="Use another")
             kept.put([keys[row] for row in some], vectors)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dissensus.datasets.catalogue import user_cache
 from dissensus.datasets.feature_files import file_name, write_arrays
 from dissensus.errors import InputError
 from dissensus.models.encoders.encoder import Vectors
 from dissensus.store.spec import canonical
-from dissensus.votes.files import load_arrays
+from dissensus.votes.array_files import load_arrays
 
 CHUNK = 512  # rows: about 15 s of MiniLM on one core, or a few requests to a service
 
@@ -33,8 +34,7 @@ class Cache:
         self._fresh: dict[str, Vectors] = {}
         self._known: dict[str, Vectors] = {}
         for path in sorted(self.folder.glob("*.npz")):
-            arrays = load_arrays(path)
-            self._known.update(zip(arrays["keys"].tolist(), arrays["x"], strict=True))
+            self._known.update(_read_chunk(path))
 
     def __enter__(self) -> Cache:
         return self
@@ -69,3 +69,30 @@ class Cache:
             name = hashlib.sha256(keys.tobytes()).hexdigest()[:16]
             write_arrays(self.folder / f"{name}.npz", {"keys": keys, "x": np.stack(list(self._fresh.values()))})
             self._fresh = {}
+
+
+def _read_chunk(path: Path) -> dict[str, Vectors]:
+    """The vectors of a file by key. One that is damaged is refused: to leave it out unasked could cost money."""
+    try:
+        arrays = load_arrays(path)
+        problem = _problem_of(arrays.get("keys"), arrays.get("x"))
+    except InputError as error:
+        problem = error.what
+    if problem:
+        raise InputError(
+            f"these are no vectors that were kept ({problem})",
+            where=str(path),
+            hint="Remove the file: what was in it is encoded again",
+        )
+    return dict(zip(arrays["keys"].tolist(), arrays["x"], strict=True))
+
+
+def _problem_of(keys: NDArray[Any] | None, x: NDArray[Any] | None) -> str:
+    """What is wrong with the arrays of a chunk, or with vectors that would become one; empty where nothing is."""
+    if keys is None or x is None:
+        return "keys or vectors are missing"
+    if keys.dtype.kind != "U" or x.dtype != np.float32:
+        return f"keys are {keys.dtype}, vectors {x.dtype}"
+    if keys.ndim != 1 or x.ndim != 2 or len(keys) != len(x) or not x.size:
+        return f"keys have the shape {list(keys.shape)}, vectors {list(x.shape)}"
+    return "" if np.isfinite(x).all() else "not all numbers are finite"

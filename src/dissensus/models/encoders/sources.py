@@ -8,8 +8,9 @@ import torch
 from dissensus.datasets.data import Text
 from dissensus.datasets.feature_files import Contents
 from dissensus.errors import InputError
+from dissensus.votes.array_files import load_arrays
 from dissensus.votes.cells import encode
-from dissensus.votes.files import PathLike, kind_of, load_arrays
+from dissensus.votes.files import PathLike, kind_of
 from dissensus.votes.roles import column_error, find
 from dissensus.votes.tables import open_table
 from dissensus.votes.votes import row_names

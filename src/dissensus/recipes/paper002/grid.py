@@ -8,6 +8,7 @@ from functools import cache
 from itertools import product
 
 from dissensus.engine.measures import Paired
+from dissensus.errors import InputError
 from dissensus.experiments.description import PaperNumber, ScoreTable
 from dissensus.experiments.plan import Measurement, Node, Training, Tuned, score_table, seeded
 from dissensus.labels.delivery import Multipass, Sampled
@@ -21,12 +22,12 @@ from dissensus.training.splits import Holdout
 
 CITATION = CITATIONS["002"]
 
-SETS = {
-    "ChaosNLI": ("chaosnli", "minilm"),
-    "POPQUORN": ("popquorn", "minilm"),
-    "CIFAR-10H-Hard": ("cifar10h_hard", "efficientnet-lite0"),
-}
-"""The paper's name: (data set, encoder)"""
+SETS = {"ChaosNLI": ("chaosnli", "text"), "POPQUORN": ("popquorn", "text"), "CIFAR-10H-Hard": ("cifar10h_hard", "image")}
+"""The paper's name: (data set, what is encoded)"""
+
+PAPER_ENCODERS = {"text": "openai:text-embedding-3-large", "image": "hf:facebook/dinov2-small"}
+OFFLINE_ENCODERS = {"text": "minilm", "image": "efficientnet-lite0"}
+"""Their weights come with Python packages."""
 
 SOFT = Recipe(
     model=Mlp(standardise=False),
@@ -62,17 +63,16 @@ class Size:
 SIZES = {
     "smoke": Size((1e-2,), (8,), (2, 3), (0.0,), (Constant(), Plateau()), (1, 2)),
     "laptop": Size((1e-3, 1e-4, 1e-5), (32,), (20,), (0.0, 1e-4), (Constant(), Plateau()), tuple(range(1, 6))),
-    "paper": Size(
+    "offline": Size(
         (1e-3, 1e-4, 1e-5), (8, 16, 32), (10, 15, 20), (0.0, 1e-4), (Constant(), Plateau()), tuple(range(1, 11))
     ),
 }
+SIZES["paper"] = SIZES["offline"]  # the scales differ in the encoders alone
 
 Seeds = tuple[int, ...]
+Encoders = Mapping[str, str]
 
 HEADS = (
-    "Differs from the paper: the features are MiniLM sentence embeddings and EfficientNet-Lite0 image features, whose "
-    "weights come with Python packages, instead of OpenAI's text-embedding-3-large and DINOv2-small. So absolute values "
-    "are not comparable with the paper's; differences between rows are.",
     "For a pair of sentences with embeddings u and v, the input of the head is [u, v, |u − v|, u ∘ v]. The head is "
     "Linear(256)–GELU–Dropout(0.2)–Linear, without standardisation. The paper states no width, no dropout rate and no "
     "encoding of pairs.",
@@ -80,14 +80,25 @@ HEADS = (
     "anew for each seed. The settings were chosen on seed 0, separately for each method, by its own validation loss; "
     "ties went to fewer epochs.",
 )
+
+
+def encoders_at(scale: str, encoders: Encoders | None) -> dict[str, str]:
+    """The encoders of a scale, replaced by those that are named."""
+    chosen = {**(PAPER_ENCODERS if scale == "paper" else OFFLINE_ENCODERS), **(encoders or {})}
+    if unknown := sorted(chosen.keys() - PAPER_ENCODERS.keys()):
+        raise InputError(
+            f"{', '.join(unknown)} is not encoded here", where="--encoder", hint="Write text=NAME or image=NAME", state=""
+        )
+    return chosen
+
+
 TIES = "Accuracy is against the majority vote; ties go to the lowest class. 18.9% of POPQUORN's texts are tied."
 
 
 @cache
-def tuned(dataset: str, method: str, size: Size) -> Tuned:
+def tuned(dataset: str, method: str, size: Size, encoder: str) -> Tuned:
     """A method with its own grid, fewer epochs first, because ties go to the first setting."""
-    name, features = SETS[dataset]
-    recipe = replace(METHODS[method], data=name, options=(("features", features),))
+    recipe = replace(METHODS[method], data=SETS[dataset][0], options=(("features", encoder),))
     grid = product(size.epochs, size.rates, size.batches, size.decays, size.schedules)
     return Tuned(
         replace(recipe, monitored=True),
@@ -104,15 +115,33 @@ class Runs:
 
     size: Size
     seeds: Seeds
+    encoders: Encoders
 
     @classmethod
-    def at(cls, scale: str, seeds: Seeds | None) -> Runs:
-        """The runs of a scale, on these seeds if they are given."""
-        return cls(SIZES[scale], seeds or SIZES[scale].seeds)
+    def at(cls, scale: str, seeds: Seeds | None, encoders: Encoders | None) -> Runs:
+        """The runs of a scale, on these seeds and with these encoders if they are given."""
+        return cls(SIZES[scale], seeds or SIZES[scale].seeds, encoders_at(scale, encoders))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says about features, heads and splits."""
+        if self.encoders == PAPER_ENCODERS:
+            return HEADS
+        text, image = self.encoders["text"], self.encoders["image"]
+        theirs = f"{PAPER_ENCODERS['text']} and {PAPER_ENCODERS['image']}"
+        return (
+            f"Differs from the paper: the features are those of {text} and {image} instead of {theirs}. So absolute "
+            "values are not comparable with the paper's; differences between rows are.",
+            *HEADS,
+        )
+
+    def tuned(self, dataset: str, method: str) -> Tuned:
+        """A method with its own grid."""
+        return tuned(dataset, method, self.size, self.encoders[SETS[dataset][1]])
 
     def of(self, dataset: str, method: str) -> dict[str, Node]:
         """One run per seed, with the settings that the grid chose."""
-        return seeded(tuned(dataset, method, self.size), self.seeds)
+        return seeded(self.tuned(dataset, method), self.seeds)
 
     def groups(self, dataset: str, *methods: str) -> dict[str, dict[str, Node]]:
         """The runs of several methods."""
@@ -120,7 +149,7 @@ class Runs:
 
     def longest(self, dataset: str, method: str) -> dict[str, Node]:
         """The runs of the grid with the most epochs, one per combination of the other settings."""
-        chosen = tuned(dataset, method, self.size)
+        chosen = self.tuned(dataset, method)
         candidates = [recipe for recipe in chosen.grid if recipe.epochs == max(self.size.epochs)]
         return {str(index): Training(recipe, chosen.grid_seed) for index, recipe in enumerate(candidates)}
 
@@ -139,7 +168,7 @@ class Runs:
         """One table per data set, scored at the best validation epoch, and the numbers that have no cell there."""
         tables = []
         for name in SETS:
-            rows: Mapping[str, Recipe | Tuned] = {method: tuned(name, method, self.size) for method in methods}
+            rows: Mapping[str, Recipe | Tuned] = {method: self.tuned(name, method) for method in methods}
             table = score_table(
                 rows,
                 self.seeds,

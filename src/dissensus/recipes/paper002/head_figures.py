@@ -7,8 +7,8 @@ from typing import Literal
 from dissensus.engine.measures import Examples
 from dissensus.experiments.description import BarChart, Claim, Curve, CurvePlot, Experiment
 from dissensus.experiments.plan import Measurement, Node
-from dissensus.experiments.values import EpochCurve, fact
-from dissensus.recipes.paper002.grid import CITATION, HEADS, SETS, Runs, Seeds
+from dissensus.experiments.values import BestEpoch, EpochCurve, fact
+from dissensus.recipes.paper002.grid import CITATION, SETS, Encoders, Runs, Seeds
 from dissensus.recipes.printed import printed_numbers
 
 AGREEING = (
@@ -21,30 +21,30 @@ DISPUTED = (
 )
 
 
-def figure2(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
+def figure2(scale: str, seeds: Seeds | None = None, encoders: Encoders | None = None) -> Experiment[Node]:
     """Two models with the same top class and different uncertainty."""
+    runs = Runs.at(scale, seeds, encoders)
     return Experiment(
         key="002/figure2",
         title="Same top class, different uncertainty",
         question="Where both models predict the majority class, is their confidence that of the annotators?",
         scale=scale,
-        notes=(*HEADS, "The paper does not say which data set its example comes from, nor how it was chosen."),
-        exhibits=(
-            _items(Runs.at(scale, seeds), "A typical item on which both models are right", "agreeing", 1, AGREEING),
-        ),
+        notes=(*runs.notes, "The paper does not say which data set its example comes from, nor how it was chosen."),
+        exhibits=(_items(runs, "A typical item on which both models are right", "agreeing", 1, AGREEING),),
         apart=printed_numbers("002", "figure2"),
     )
 
 
-def figure5(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
+def figure5(scale: str, seeds: Seeds | None = None, encoders: Encoders | None = None) -> Experiment[Node]:
     """The most disputed items."""
+    runs = Runs.at(scale, seeds, encoders)
     return Experiment(
         key="002/figure5",
         title="The most disputed items",
         question="Where people disagree most, what do models trained on all votes or on the majority vote predict?",
         scale=scale,
-        notes=HEADS,
-        exhibits=(_items(Runs.at(scale, seeds), "Most disputed", "disputed", 2, DISPUTED),),
+        notes=runs.notes,
+        exhibits=(_items(runs, "Most disputed", "disputed", 2, DISPUTED),),
     )
 
 
@@ -58,9 +58,9 @@ def _items(runs: Runs, title: str, rule: Literal["agreeing", "disputed"], items:
     return BarChart(key=rule, title=title, cells=cells, items=fact("examples"), note=note)
 
 
-def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
+def figure4(scale: str, seeds: Seeds | None = None, encoders: Encoders | None = None) -> Experiment[Node]:
     """Training curves, and which labels overfit first."""
-    runs = Runs.at(scale, seeds)
+    runs = Runs.at(scale, seeds, encoders)
     parts = {"train": "training", "validation": "validation", "evaluation": "evaluation"}
     kinds = {"loss": "own loss", "accuracy": "accuracy", "kl": "KL to votes"}
     curves = {
@@ -68,13 +68,13 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         for kind, words in kinds.items()
         for part, items in parts.items()
     }
-    best_epoch = (fact("best_epoch"),)
+    best_epoch = (BestEpoch(),)
     return Experiment(
         key="002/figure4",
         title="Can models train longer on soft labels?",
         question="When does the validation loss stop falling, with soft and with hard labels?",
         scale=scale,
-        notes=HEADS,
+        notes=runs.notes,
         exhibits=tuple(
             CurvePlot(
                 key=name.lower(),

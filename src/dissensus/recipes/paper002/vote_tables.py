@@ -42,6 +42,9 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:  # noqa:
         scale=scale,
         notes=(
             "The paper has 3,700 texts of POPQUORN; the published ratings have 3,718, and all of them are used here.",
+            "The paper's mean entropy of POPQUORN is 0.62, and that of all texts 0.601. The Enron texts alone have "
+            "0.615; divided by the largest entropy that an item's number of votes allows, all texts have 0.623. What the "
+            "authors did cannot be told from the paper.",
         ),
         exhibits=(table,),
         apart=apart,

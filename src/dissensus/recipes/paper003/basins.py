@@ -7,7 +7,7 @@ from dissensus.experiments.description import Claim, Curve, CurvePlot, Experimen
 from dissensus.experiments.plan import Node, measured, seeded
 from dissensus.experiments.values import Measured, fact
 from dissensus.recipes.paper003.settings import CITATION, FAMILY, HIGH, NOT_ASKED, Scale, Seeds, at
-from dissensus.recipes.printed import attach, printed_numbers
+from dissensus.recipes.printed import attach, printed_difference, printed_numbers
 
 SHARPNESS = {
     "λ max": Measured("lambda_max_full"),
@@ -15,6 +15,25 @@ SHARPNESS = {
     "λ max, high disagreement": Measured("lambda_max_high"),
     "trace, high disagreement": Measured("trace_high"),
 }
+
+
+SHARPNESS_IN_WORDS = {
+    "lambda_max_full": "The largest eigenvalue",
+    "trace_full": "The trace",
+    "lambda_max_high": "The largest eigenvalue on items of high disagreement",
+    "trace_high": "The trace on items of high disagreement",
+}
+
+
+def _printed_sharpness(value: str, method: str) -> float | None:
+    """A hard delivery minus Soft. The paper has Soft in its main comparison alone, Multipass in the other part."""
+    means = {
+        (number.part, number.row): number.mean for number in printed_numbers("003", "table4") if number.column == value
+    }
+    part = "Main comparison" if method == "SLS" else "Hard-delivery family"
+    if (part, method) not in means:
+        return None
+    return round(means[part, method] - means["Main comparison", "Soft"], 6)
 
 
 def _sharpness_notes(measure: Hessian) -> tuple[str, ...]:
@@ -64,9 +83,20 @@ def table4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             {method: sharpness[method], "Soft": sharpness["Soft"]},
             (Measured(value),),
             source=f"{CITATION}, §5.3",
+            printed=_printed_sharpness(value, method),
+            is_main=(method, value) in (("SLS", "lambda_max_full"), ("SLS", "trace_full")),
         )
-        for method in ("SLS", "Multipass")
-        for value, name in (("lambda_max_full", "The largest eigenvalue"), ("trace_full", "The trace"))
+        for method in ("SLS", "Multipass", "Deterministic")
+        for value, name in SHARPNESS_IN_WORDS.items()
+    ) + tuple(
+        Claim(
+            f"{name} is lower for Shuffled SLS, which learns nothing, than for SLS.",
+            "lower",
+            {method: sharpness[method] for method in ("Shuffled SLS", "SLS")},
+            (Measured(value),),
+            source=f"{CITATION}, §5.3",
+        )
+        for value, name in SHARPNESS_IN_WORDS.items()
     )
     return Experiment(
         key="003/table4",
@@ -101,13 +131,15 @@ def table6(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     table, apart = attach(table, printed_numbers("003", "table6"), points={point: point for point in points})
     claims = tuple(
         Claim(
-            f"(d) At {point} the largest eigenvalue is lower for SLS than for Soft.",
+            f"(d) At {point}: {SHARPNESS_IN_WORDS[value].lower()} is lower for SLS than for Soft.",
             "lower",
             {method: cells[method][point] for method in ("SLS", "Soft")},
-            (Measured("lambda_max_full"),),
+            (Measured(value),),
             source=f"{CITATION}, A.3",
+            printed=printed_difference("003", "table6", value, "SLS", "Soft", point),
         )
         for point in points
+        for value in ("lambda_max_full", "lambda_max_high")
     )
     return Experiment(
         key="003/table6",
@@ -158,13 +190,30 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         },
         axes=("vote entropy, nats", "variance"),
     )
-    claim: Claim[Node] = Claim(
-        "(e) The Spearman correlation of gradient variance and vote entropy is above 0.9.",
-        "above",
-        {"SLS": noise["SLS"]},
-        (Measured("spearman_trained"),),
-        threshold=0.9,
-        source=f"{CITATION}, §5.3",
+    text, groups = "(e) The Spearman correlation of gradient variance and vote entropy is", {"SLS": noise["SLS"]}
+    value, source = (Measured("spearman_trained"),), f"{CITATION}, §5.3"
+    printed = {number.column: number.mean for number in printed_numbers("003", "figure7")}
+    low, high = printed["spearman_trained_min"], printed["spearman_trained_max"]
+    claims: tuple[Claim[Node], ...] = (
+        Claim(
+            f"{text} above 0.9.",
+            "above",
+            groups,
+            value,
+            threshold=0.9,
+            source=source,
+            printed=printed["spearman_trained"],
+            is_main=True,
+        ),
+        Claim(
+            f"{text} between {low:g} and {high:g}, the range over the paper's seeds.",
+            "between",
+            groups,
+            value,
+            threshold=low,
+            upper=high,
+            source=source,
+        ),
     )
     return Experiment(
         key="003/figure7",
@@ -173,7 +222,7 @@ def figure7(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         scale=scale,
         notes=run.notes,
         exhibits=(curve, table),
-        claims=(claim,),
+        claims=claims,
         apart=apart,
     )
 
@@ -225,6 +274,8 @@ def figure11(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
                 (Measured(policy),),
                 threshold=0.1,
                 source=f"{CITATION}, A.4",
+                printed=2.05 if policy == "barrier_interpolated" else None,
+                is_main=policy == "barrier_interpolated",
             ),
             Claim(
                 "The barrier is due to soft labels: it is lower between two hard deliveries, with batch-norm statistics "

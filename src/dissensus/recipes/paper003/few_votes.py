@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dissensus import stats
 from dissensus.engine.measures import SparseTarget
-from dissensus.experiments.description import Claim, Curve, CurvePlot, Experiment, ValueTable
+from dissensus.experiments.description import Claim, Curve, CurvePlot, Experiment, Test, ValueTable
 from dissensus.experiments.plan import Node, measured, score_table, seeded
 from dissensus.experiments.values import Measured, Score, fact
 from dissensus.recipes.paper003.settings import (
@@ -13,14 +15,16 @@ from dissensus.recipes.paper003.settings import (
     COLUMNS,
     HELD,
     HIGH,
+    MARGINS,
     NLL,
     NOT_ASKED,
     SHRUNK,
     Scale,
     Seeds,
     at,
+    exhibit_key,
 )
-from dissensus.recipes.printed import attach, printed_numbers
+from dissensus.recipes.printed import attach, printed_difference, printed_numbers
 
 
 def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
@@ -43,14 +47,14 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         tables.append(table)
     points = {f"K = {votes}": votes for votes in run.votes}
     cells = {method: {point: run.sparse_runs(method, votes) for point, votes in points.items()} for method in run.sweep}
-    hard = {method: of_votes for method, of_votes in cells.items() if method != SHRUNK}
+    hard = {method: cells[method] for method in ("Soft", *_hard(run))}
     reach = stats.power(len(run.few), (len(hard) - 1) * len(run.votes), alternative="less").sentence
     tested = {
         checkpoint: ValueTable(
             key=f"tested-{checkpoint}",
             title=f"Hard deliveries tested against Soft, {words}",
             cells=hard,
-            columns={"soft NLL": Score("soft_nll", checkpoint)},  # type: ignore[arg-type]
+            columns={"soft NLL": Score("soft_nll", checkpoint)},
             baseline="Soft",
             alternative="less",
             note=f"The paper's test; Holm's correction is over hard deliveries and K. {reach}",
@@ -81,18 +85,37 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     )
 
 
+def _hard(run: Scale) -> tuple[str, ...]:
+    """The hard deliveries that are trained on few votes."""
+    return tuple(method for method in run.sweep if method not in ("Soft", SHRUNK))
+
+
 def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
     claims: list[Claim[Node]] = []
     for votes in run.votes:
         runs = {method: run.sparse_runs(method, votes) for method in run.sweep}
-        hard = [method for method in run.sweep if method not in ("Soft", SHRUNK)]
+        hard = _hard(run)
         claims += [
             Claim(
-                f"(f) At K = {votes}, {method} is at least as good as Soft in soft NLL.",
-                "not_higher",
+                f"(f) At K = {votes}, {method} has a lower soft NLL than Soft ({words}).",
+                "lower",
                 {method: runs[method], "Soft": runs["Soft"]},
-                (NLL,),
+                (Score("soft_nll", checkpoint),),
                 source=f"{CITATION}, §5.1",
+                printed=printed_difference("003", "table1", "soft_nll", method, "Soft", f"K = {votes}"),
+                is_main=votes == 5 and checkpoint == "last",
+            )
+            for method in hard
+            for checkpoint, words in CHECKPOINTS.items()
+        ]
+        claims += [
+            Claim(
+                f"At K = {votes}, {method} and Soft are alike in accuracy (margin {MARGINS['accuracy']:g}).",
+                "alike",
+                {method: runs[method], "Soft": runs["Soft"]},
+                (Score("accuracy"),),
+                source=f"{CITATION}, §5.1",
+                margin=MARGINS["accuracy"],
             )
             for method in hard
         ]
@@ -104,6 +127,7 @@ def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
                     {SHRUNK: runs[SHRUNK], "Soft": runs["Soft"]},
                     (NLL,),
                     source=NOT_ASKED,
+                    is_main=votes == 5,
                 ),
                 Claim(
                     f"(h) At K = {votes}, shrunk soft labels are at least as good as SLS.",
@@ -121,7 +145,51 @@ def _sparse_claims(run: Scale) -> tuple[Claim[Node], ...]:
                     source=NOT_ASKED,
                 ),
             ]
-    return tuple(claims)
+    if len(run.votes) > 1:
+        claims += [
+            Claim(
+                f"At K = {run.votes[-1]}, the largest K here, the entropy of {method} correlates more with that of the "
+                "votes than the entropy of Soft.",
+                "lower",
+                {label: run.sparse_runs(label, run.votes[-1]) for label in ("Soft", method)},
+                (Score("entropy_spearman"),),
+                source=f"{CITATION}, §5.1",
+            )
+            for method in _hard(run)
+        ]
+    return (*claims, *_counts(run))
+
+
+def _counts(run: Scale) -> Iterator[Claim[Node]]:
+    """The counts of cells that the paper prints, over the cells that are run here."""
+    cells: dict[str, dict[str, Node]] = {}
+    for votes in run.votes:
+        for method in _hard(run):
+            cells[f"{method} at K = {votes}"] = run.sparse_runs(method, votes)
+            cells[f"Soft beside {method} at K = {votes}"] = run.sparse_runs("Soft", votes)
+    counts: tuple[tuple[str, Test, float], ...] = (
+        (
+            "Every hard delivery has a lower mean soft NLL than Soft, at every K (in the paper 12 of 12 cells)",
+            "cells_lower",
+            1.0,
+        ),
+        (
+            "In at least 3 of 4 cells a hard delivery is lower than Soft in every seed (in the paper 9 of 12)",
+            "cells_unanimous",
+            0.75,
+        ),
+        ("No cell is significant after Holm's correction (in the paper none of 12)", "cells_significant", 0.0),
+    )
+    for checkpoint, words in CHECKPOINTS.items():
+        for text, test, share in counts:
+            yield Claim(
+                f"(f) {text} ({words}).",
+                test,
+                cells,
+                (Score("soft_nll", checkpoint),),
+                threshold=share,
+                source=f"{CITATION}, §5.1",
+            )
 
 
 def figure1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
@@ -164,63 +232,73 @@ def _by_error(
     name: str, error: str, parts: tuple[str, str], distance: str, scale: str, seeds: Seeds | None, title: str
 ) -> Experiment[Node]:
     run = at(scale, seeds)
-    hard = [method for method in run.sweep if method not in ("Soft", SHRUNK)]
-    related = {
-        method: {
-            f"K = {votes}": measured(SparseTarget(), run.sparse_runs(method, votes), run.sparse_runs("Soft", votes))
-            for votes in run.votes
+    apart = printed_numbers("003", name)
+    exhibits: list[CurvePlot[Node] | ValueTable[Node]] = []
+    claims: list[Claim[Node]] = []
+    for checkpoint, words in run.checkpoints.items():
+        related = {
+            method: {
+                f"K = {votes}": measured(
+                    SparseTarget(checkpoint), run.sparse_runs(method, votes), run.sparse_runs("Soft", votes)
+                )
+                for votes in run.votes
+            }
+            for method in _hard(run)
         }
-        for method in hard
-    }
-    figures = [
-        CurvePlot(
-            key=f"improvement-{part.replace('_', '-')}",
-            title=f"Improvement over Soft, {PARTS[part]}",
-            cells=related,
-            curves={PARTS[part]: Curve(fact("bins", part, error, "y"), fact("bins", part, error, "x"))},
-            axes=(distance, "nats"),
-            note="Soft NLL of an item under Soft minus that under the hard delivery, by the distance of its few votes "
-            "from all its votes. The first point has the items at distance 0, if there are any; then five bins of equal "
-            f"mass. Mean over seeds.{f' {HIGH}' if part.endswith('_high') else ''}",
-        )
-        for part in parts
-    ]
-    kinds = {"spearman": "Spearman", "partial_spearman": "given vote entropy"}
-    correlations = ValueTable(
-        key="correlations",
-        title="Correlation of error and improvement",
-        cells=related,
-        columns={
-            f"{words}, {PARTS[part]}": Measured(f"{kind}_{error}_{part}")
+        exhibits += [
+            CurvePlot(
+                key=exhibit_key(f"improvement-{part.replace('_', '-')}", checkpoint),
+                title=f"Improvement over Soft, {PARTS[part]}, {words}",
+                cells=related,
+                curves={PARTS[part]: Curve(fact("bins", part, error, "y"), fact("bins", part, error, "x"))},
+                axes=(distance, "nats"),
+                note="Soft NLL of an item under Soft minus that under the hard delivery, by the distance of its few "
+                "votes from all its votes. The first point has the items at distance 0, if there are any; then five bins "
+                f"of equal mass. Mean over seeds.{f' {HIGH}' if part.endswith('_high') else ''}",
+            )
             for part in parts
-            for kind, words in kinds.items()
-        },
-        note="Over items, separately for each seed; also the partial correlation given vote entropy. Training used the "
-        "few votes of training items, but never those of evaluation items, so the columns of the latter are a control.",
-    )
-    correlations, apart = attach(correlations, printed_numbers("003", name))
-    claims = tuple(
-        Claim(
-            f"At K = {votes}, the improvement of {method} over Soft, positive or negative, grows with the distance of an "
-            f"item's few votes from all its votes: over {PARTS[parts[0]]} its correlation with {distance} is above 0 "
-            "(the paper: by JS distance, over all methods and K, about 0.05 to 0.16).",
-            "above",
-            {method: related[method][f"K = {votes}"]},
-            (Measured(f"spearman_{error}_{parts[0]}"),),
-            threshold=0.0,
-            source=f"{CITATION}, §5.1",
+        ]
+        kinds = {"spearman": "Spearman", "partial_spearman": "given vote entropy"}
+        correlations: ValueTable[Node] = ValueTable(
+            key=exhibit_key("correlations", checkpoint),
+            title=f"Correlation of error and improvement, {words}",
+            cells=related,
+            columns={
+                f"{kind_words}, {PARTS[part]}": Measured(f"{kind}_{error}_{part}")
+                for part in parts
+                for kind, kind_words in kinds.items()
+            },
+            note="Over items, separately for each seed; also the partial correlation given vote entropy. Training used "
+            "the few votes of training items, but never those of evaluation items, so the columns of the latter are a "
+            "control.",
         )
-        for votes in run.votes
-        for method in hard
-    )
+        if checkpoint == run.printed_at:
+            correlations, apart = attach(correlations, apart)
+        exhibits.append(correlations)
+        for votes in run.votes:
+            for method in _hard(run):
+                groups, value = {method: related[method][f"K = {votes}"]}, (Measured(f"spearman_{error}_{parts[0]}"),)
+                subject = (
+                    f"At K = {votes}, the improvement of {method} over Soft, positive or negative, grows with the "
+                    f"distance of an item's few votes from all its votes: over {PARTS[parts[0]]} its correlation with "
+                    f"{distance} is"
+                )
+                source = f"{CITATION}, §5.1"
+                claims.append(
+                    Claim(f"{subject} above 0 ({words}).", "above", groups, value, threshold=0.0, source=source)
+                )
+                if name == "figure2":  # the only one for which the paper prints numbers
+                    low, high = (number.mean for number in printed_numbers("003", name))
+                    text = f"{subject} between {low:g} and {high:g}, as in the paper ({words})."
+                    claims.append(Claim(text, "between", groups, value, threshold=low, upper=high, source=source))
     return Experiment(
         key=f"003/{name}",
         title=title,
         question="Does an item gain more from hard delivery if its few votes are further from all its votes?",
         scale=scale,
         notes=run.notes,
-        exhibits=(*figures, correlations),
-        claims=claims,
+        exhibits=tuple(exhibits),
+        claims=tuple(claims),
         apart=apart,
     )
 
@@ -264,12 +342,33 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         "have 200 epochs, in which labels held for 50 are drawn four times.",
     )
     table, apart = attach(table, printed_numbers("003", "figure4"))
-    claim: Claim[Node] = Claim(
-        "(c) The longer labels are held, the higher the soft NLL.",
-        "rising",
-        rows,
-        (NLL,),
-        source=f"{CITATION}, §5.1 and Figure 4",
+    source = f"{CITATION}, §5.1 and Figure 4"
+    beside: dict[str, dict[str, Node]] = {}
+    for epochs in HELD:
+        beside |= {f"SLS beside Held {epochs}": rows["SLS"], f"Held {epochs}": rows[f"Held {epochs}"]}
+    claims = tuple(
+        claim
+        for checkpoint, words in CHECKPOINTS.items()
+        for value in ((Score("soft_nll", checkpoint),),)
+        for claim in (
+            Claim(
+                f"(c) The longer labels are held, the higher the soft NLL ({words}).",
+                "rising",
+                rows,
+                value,
+                source=source,
+                printed=printed_difference("003", "figure4", "soft_nll", f"Held {HELD[-1]}", "SLS"),
+                is_main=checkpoint == "last",
+            ),
+            Claim(
+                f"(c) Labels held 5, 10 or 50 epochs are worse than SLS in every seed (in the paper 5 of 5; {words}).",
+                "cells_unanimous",
+                beside,
+                value,
+                threshold=1.0,
+                source=source,
+            ),
+        )
     )
     return Experiment(
         key="003/figure4",
@@ -278,6 +377,6 @@ def figure4(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         scale=scale,
         notes=run.notes,
         exhibits=(table,),
-        claims=(claim,),
+        claims=claims,
         apart=apart,
     )

@@ -1,0 +1,69 @@
+"""features.json of a model folder: how the features of its items were made, so that those of new items are made alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dissensus.errors import InputError
+
+ORIGIN = "features.json"
+
+DECISIVE = ("encoder", "model", "input", "pooling", "pairs", "dimension")
+"""The parts of a provenance that must be the same; versions of packages may differ."""
+
+
+def origin_of(features_file: str) -> dict[str, Any]:
+    """What the encoder wrote beside the features in an .npz; empty for features from elsewhere."""
+    from dissensus.votes.array_files import load_arrays
+    from dissensus.votes.files import kind_of
+    from dissensus.votes.json_rows import parse_json
+
+    written = load_arrays(features_file).get("provenance") if kind_of(features_file) == "npz" else None
+    origin = {} if written is None else parse_json(str(written), features_file)
+    return origin if isinstance(origin, dict) else {}
+
+
+def reads_texts(origin: Mapping[str, Any]) -> bool:
+    """Whether the encoder of these features is known, and reads texts."""
+    from dissensus.models.encoders import ENCODERS, Name
+
+    if "encoder" not in origin:
+        return False
+    return getattr(ENCODERS.get(Name.parse(str(origin["encoder"])).family), "reads", None) == "texts"
+
+
+def write_origin(folder: Path, origin: Mapping[str, Any]) -> None:
+    """Always, also where nothing is known: a model that was in this folder before may have had another."""
+    from dissensus.store.atomic_files import write_whole
+
+    write_whole(folder / ORIGIN, (json.dumps(origin, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def read_origin(folder: Path) -> dict[str, Any]:
+    """What `write_origin` wrote; empty where nothing is known."""
+    from dissensus.votes.files import check_utf8, read_text_bytes
+    from dissensus.votes.json_rows import parse_json
+
+    path = folder / ORIGIN
+    if not path.is_file():
+        return {}
+    content = read_text_bytes(path)
+    check_utf8(content, path)
+    origin = parse_json(content.decode(), str(path))
+    if not isinstance(origin, dict) or not isinstance(origin.get("encoder", ""), str):
+        raise InputError("this does not say how features were made", where=str(path), hint="Train the model again")
+    return origin
+
+
+def check_made_alike(origin: Mapping[str, Any], made: Mapping[str, Any], folder: Path) -> None:
+    """Refuse features that another encoder made, or in another way, than those that the model has learnt from."""
+    for part in DECISIVE:
+        if origin.get(part) != made.get(part):
+            hint = "Use the same --encoder" + (", and --pair as in training" if part == "pairs" else "")
+            problem = (
+                f"the model has learnt from features with {part} {origin.get(part)!r}, and these have {made.get(part)!r}"
+            )
+            raise InputError(problem, where=str(folder / ORIGIN), hint=hint)

@@ -1,0 +1,45 @@
+"""A folder of pictures as one array for an encoder: the file's name, without its ending, is the item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError
+
+ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+PIXELS = 256
+"""Width and height that pictures are scaled to; encoders scale further down by themselves."""
+
+
+def read_folder(folder: Path, items: Sequence[str], pixels: int = PIXELS) -> Tensor:
+    """uint8 [N, 3, pixels, pixels], one picture per item; a picture may be named with or without its ending.
+
+    The middle square of each picture is scaled bicubically. Pictures of no item are left alone.
+    """
+    try:
+        from PIL import Image
+    except ImportError as problem:
+        hint = "Run `pip install 'dissensus[images]'`"
+        raise InputError(f"reading pictures needs Pillow ({problem})", where=str(folder), hint=hint) from None
+    files = {path.name: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in ENDINGS}
+    named = {Path(name).stem: path for name, path in files.items()} | files
+    if absent := [item for item in items if item not in named]:
+        what = f"{len(absent):,} of {len(items):,} items have no picture, {absent[0]!r} among them"
+        raise InputError(what, where=str(folder), hint="Name each file as its item, such as img17.png for img17")
+    pictures = np.empty((len(items), pixels, pixels, 3), dtype=np.uint8)
+    for row, item in enumerate(items):
+        try:
+            with Image.open(named[item]) as opened:
+                picture = opened.convert("RGB")
+        except OSError as problem:
+            raise InputError(f"this picture cannot be read ({problem})", where=str(named[item])) from None
+        side = min(picture.size)
+        left, top = ((length - side) // 2 for length in picture.size)
+        square = picture.crop((left, top, left + side, top + side))
+        pictures[row] = np.asarray(square.resize((pixels, pixels), Image.Resampling.BICUBIC))
+    return torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())

@@ -1,0 +1,72 @@
+"""What numbers in a table are: how many people chose each class, or what each person said? Decided by arithmetic.
+
+In a table of counts, a row has a fixed number of votes to share out: where one column is high, the others are low. In a
+table of ratings, people who agree are high together. The ratio of the variance of the row sums to the sum of the
+variances of the columns tells them apart: near 0 for counts, 1 for people who answer independently, above 1 for people
+who agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from dissensus.votes.roles import TOTALS, plain
+from dissensus.votes.votes import Floats
+
+LONGEST_SCALE = 11  # points: 0 to 10
+LONGEST_SLIDER = 100
+MANY_CELLS = 50
+MANY_ROWS = 10
+FEW_ROWS = 4
+
+
+def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None, str]:
+    """What a table [N, K] of numbers is, and why; None where the evidence is thin.
+
+    Negative numbers and fractions count as counts here: whoever reads the counts refuses them, and says where they are.
+
+    >>> counts_or_ratings(np.array([[3.0, 0.0], [1.0, 2.0]]))
+    ('counts', 'every row sums to 3')
+    >>> counts_or_ratings(np.array([[1.0, 2.0], [5.0, 4.0]]))[0] is None
+    True
+    """
+    if not np.isfinite(values).all() or (values < 0).any() or (values != np.floor(values)).any():
+        return "counts", "not all are whole numbers from 0 on"
+    values = values[values.any(1)]  # a row of zeros has nothing to say
+    n = len(values)
+    if n == 0 or values.max() > LONGEST_SLIDER:
+        return "counts", f"no scale of ratings goes beyond {LONGEST_SLIDER}"
+    sums, has_zeros = values.sum(1), bool((values == 0).any())
+    if sums.min() == sums.max() and (n >= FEW_ROWS or has_zeros):
+        return "counts", f"every row sums to {sums[0]:g}"
+    by_column = float(values.var(0).sum())
+    ratio = float(sums.var()) / by_column if by_column > 0 else 1.0
+    if ratio <= 0.5 and n > 1 and (has_zeros or n >= MANY_ROWS):
+        return "counts", "where one column is high, the others are low"
+    if values.max() >= 2 * LONGEST_SCALE and has_zeros and (values == 0).mean() >= 0.2:
+        return "counts", f"there are many zeros beside numbers up to {values.max():g}"
+    on_a_scale = values.max() - values.min() < LONGEST_SCALE and values.max() <= LONGEST_SCALE
+    if on_a_scale and values.size >= MANY_CELLS and n >= MANY_ROWS and (not has_zeros or ratio >= 1.5):
+        return "wide", f"all numbers are from {values.min():g} to {values.max():g}, and the rows sum to different totals"
+    return None, f"the rows sum to {sums.min():g} to {sums.max():g}"
+
+
+def row_sum(values: Floats, names: Sequence[str]) -> str | None:
+    """The column that is the sum of all others in every row, where that can hardly be chance."""
+    if values.shape[1] < 3:
+        return None
+    is_sum = (2 * values == values.sum(1, keepdims=True)).all(0) & (values.max(0) > 0)
+    equal = [name for name, equals in zip(names, is_sum, strict=True) if equals]
+    named = [name for name in equal if plain(name) in TOTALS]
+    if named:
+        return named[0]
+    return equal[0] if len(equal) == 1 and len(values) > FEW_ROWS else None
+
+
+def counts_rows(values: Floats) -> bool:
+    """Whether a column just numbers the rows, from 0 or from 1."""
+    steps = np.arange(len(values))
+    return len(values) > 2 and (np.array_equal(values, steps) or np.array_equal(values, steps + 1))

@@ -1,0 +1,148 @@
+"""Amazon Mechanical Turk: the batch results CSV of the requester site.
+
+From the requester guide and from code that reads such files. One row per assignment: `HITId`, `WorkerId`,
+`AssignmentStatus` (Submitted, Approved, Rejected), `Input.…` as uploaded, `Answer.…` as answered, and the columns
+`Approve` and `Reject` in which a requester notes a decision. A classifier of Crowd HTML writes
+`Answer.category.label`; a group of radio buttons or check boxes writes one column of true and false per option
+(`Answer.topic.sport`); newer batches have one column `Answer.taskAnswers` with all of it as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dissensus.errors import InputError
+from dissensus.votes.exports.documents import Document, Place, Record, TableDocument, parse_json
+from dissensus.votes.exports.reader import (
+    Asked,
+    ExportReader,
+    VoteList,
+    VoteRows,
+    choose_question,
+    name_of,
+    needed,
+    not_single_choice,
+)
+
+ANSWER, JSON_ANSWERS = "Answer.", "Answer.taskAnswers"
+COUNTED = (None, "Submitted", "Approved")
+Answers = dict[str, Any]  # by name, as "category.label"
+
+
+def _recognises(document: Document) -> bool:
+    if not isinstance(document, TableDocument) or "WorkerId" not in document.names:
+        return False
+    has_task = "HITId" in document.names or any(name.startswith("Input.") for name in document.names)
+    return has_task and any(name.startswith(ANSWER) for name in document.names)
+
+
+def _read(document: TableDocument, asked: Asked) -> VoteRows:
+    votes = VoteList()
+    item_field = _item_field(document, asked.items)
+    worker_field = asked.annotators or "WorkerId"
+    if worker_field not in document.names:
+        raise InputError(f"there is no column {worker_field!r}", where=str(document.path), hint="Leave --annotators away")
+    rows: list[tuple[Place, Record, Answers]] = []
+    for place, record in document.records():
+        if record.get("AssignmentStatus") not in COUNTED or record.get("Reject") is not None:
+            votes.skip("rejected assignments")
+        else:
+            rows.append((place, record, dict(_answers(record, place))))
+    questions = _questions(rows)
+    question = choose_question(
+        {name: _not_single(name, options, rows) for name, options in questions.items()},
+        _short(asked.labels, questions),
+        str(document.path),
+    )
+    for place, record, answers in rows:
+        label = _label(question, questions[question], answers, place)
+        if label is None:
+            votes.skip("assignments without an answer")
+        else:
+            item = needed(record[item_field], f"item (column {item_field!r})", place)
+            votes.add(item, label, name_of(record[worker_field], "worker", place), place)
+    columns = {"item": item_field, "annotator": worker_field, "label": ANSWER + question}
+    others = tuple(ANSWER + name for name in questions if name != question)
+    classes = questions[question] or None
+    return votes.rows("MTurk results", columns, ignored=others, classes=classes)
+
+
+def _item_field(document: TableDocument, asked: str | None) -> str:
+    inputs = [name for name in document.names if name.startswith("Input.")]
+    if asked is not None:
+        chosen = f"Input.{asked}" if f"Input.{asked}" in inputs else asked
+        if chosen not in document.names:
+            raise InputError(f"there is no column {asked!r}", where=str(document.path), hint="Pass --items Input.…")
+        return chosen
+    if "HITId" in document.names:
+        return "HITId"
+    if len(inputs) == 1 or "Input.id" in inputs:
+        return "Input.id" if "Input.id" in inputs else inputs[0]
+    what = f"there is no HITId, and there are {len(inputs)} inputs ({', '.join(inputs[:8])})"
+    raise InputError(what, where=str(document.path), hint="Pass --items with the input that names the item")
+
+
+def _answers(record: Record, place: Place) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if name == JSON_ANSWERS:
+            if value is not None:
+                yield from _json_answers(str(value), place)
+        elif name.startswith(ANSWER):
+            yield name.removeprefix(ANSWER), value
+
+
+def _json_answers(text: str, place: Place) -> Iterator[tuple[str, Any]]:
+    forms = parse_json(text, str(place))
+    if not isinstance(forms, list) or len(forms) != 1 or not isinstance(forms[0], dict):
+        raise InputError(f"{JSON_ANSWERS} is not a list of one form", where=str(place), hint="Download the results again")
+    for name, value in forms[0].items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{part}", answer) for part, answer in value.items())
+        else:
+            yield name, value
+
+
+def _questions(rows: list[tuple[Place, Record, Answers]]) -> dict[str, tuple[str, ...]]:
+    """Each question with its options, where there is one true or false per option; () where the answer is a text."""
+    values: dict[str, set[str]] = {}
+    for _, _, answers in rows:
+        for name, value in answers.items():
+            values.setdefault(name, set()).add(str(value).lower())
+    groups: dict[str, list[str]] = {}
+    for name, seen in values.items():
+        head, dot, option = name.rpartition(".")
+        if dot and option and seen <= {"true", "false", "none"}:
+            groups.setdefault(head, []).append(option)
+    options = {head: tuple(group) for head, group in groups.items() if len(group) > 1}
+    in_groups = {f"{head}.{option}" for head, group in options.items() for option in group}
+    return options | {name: () for name in values if name not in in_groups}
+
+
+def _short(asked: str | None, questions: dict[str, tuple[str, ...]]) -> str | None:
+    """A question as the user may write it: `Answer.category.label`, `category.label` or `category`."""
+    if asked is None:
+        return None
+    name = asked.removeprefix(ANSWER)
+    return f"{name}.label" if name not in questions and f"{name}.label" in questions else name
+
+
+def _not_single(name: str, options: tuple[str, ...], rows: list[tuple[Place, Record, Answers]]) -> str | None:
+    values = [answers.get(name) for _, _, answers in rows] if not options else []
+    if any(isinstance(value, (list, dict)) or str(value).lstrip()[:1] in ("[", "{") for value in values):
+        return "lists, regions or objects"
+    single = {str(value) for value in values if value is not None and "|" not in str(value)}
+    joined = [str(value).split("|") for value in values if value is not None and "|" in str(value)]
+    return "several choices, joined by |" if any(set(parts) & single for parts in joined) else None
+
+
+def _label(question: str, options: tuple[str, ...], answers: Answers, place: Place) -> str | None:
+    if not options:
+        return name_of(answers.get(question), f"answer to {question!r}", place)
+    chosen = [option for option in options if str(answers.get(f"{question}.{option}")).lower() == "true"]
+    if len(chosen) > 1:
+        raise not_single_choice(f"{len(chosen)} options of {question!r} are true: several choices", str(place))
+    return chosen[0] if chosen else None
+
+
+MTURK = ExportReader("mturk", "MTurk results", _recognises, _read)

@@ -1,0 +1,136 @@
+"""The default model: chosen on items left out, pooled, refitted."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from crowds import crowd
+from dissensus.datasets.data import Data
+from dissensus.labels.delivery import Multipass, Soft
+from dissensus.labels.targets import ClassMean, Empirical
+from dissensus.models import Linear, Mlp, new_model
+from dissensus.models.opinion_pool import Pool, mixture
+from dissensus.training.baselines import votes_baseline
+from dissensus.training.selection import CandidateGrid, Lesson, train_pool
+from dissensus.training.selection.lesson import repeated_rows
+from dissensus.training.selection.linear_candidates import linear_candidates
+from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
+from dissensus.training.selection.pool_weights import pool_weights
+from dissensus.training.selection.pooled_training import folds_of, useful_temperature
+from dissensus.votes.votes import Votes
+
+DATA = crowd(items=120, classes=3, votes=8)
+GRID = CandidateGrid(mlps=((0.2, 0.1), (0.5, 1.0)), hidden=8, lr=0.01, epochs=15, seeds=2)
+
+
+def lesson(data=DATA, rule=Empirical(), delivery=Soft(), weights=None):  # noqa: B008
+    return Lesson(data, rule, delivery, 0, weights)
+
+
+def curved(items=400, seed=0):
+    """People judge by how far an item is from the origin: a line cannot follow."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(items, 2))
+    share = 1 / (1 + np.exp(4 * (np.linalg.norm(x, axis=1) - 1.2)))
+    yes = rng.binomial(20, share)
+    return Data.of_votes(Votes.from_counts(np.stack([yes, 20 - yes], 1)), x=torch.from_numpy(x).float())
+
+
+def test_the_pool_beats_logistic_regression_where_people_do_not_think_in_lines():
+    data, others = curved(150), curved(400, seed=1)
+    trained = train_pool(lesson(data), CandidateGrid(mlps=((0.0, 0.1),), hidden=16, lr=0.03, epochs=30, seeds=1))
+    linear = votes_baseline(data.x, data.people, None, others.x)
+    pooled = trained.model.predict(others.x).log_probs.detach()
+    losses = [float(-(others.people * log_probs).sum(1).mean()) for log_probs in (pooled, linear)]
+    assert losses[0] < losses[1] - 0.05
+    assert trained.soft_nll == pytest.approx(losses[0], abs=0.05), "what items left out promise"
+
+
+def test_a_pool_is_the_weighted_mean_of_its_members():
+    pool = new_model(Pool((Linear(), Mlp((4,), 0.5))), DATA.x, 3, seed=0).eval()
+    pool.weights[:] = torch.tensor([0.3, 0.7])
+    parts = [member.predict(DATA.x).log_probs.exp() for member in pool.members]
+    assert torch.allclose(pool.predict(DATA.x).log_probs.exp(), 0.3 * parts[0] + 0.7 * parts[1])
+    expected = -(DATA.people * (0.3 * parts[0] + 0.7 * parts[1]).log()).sum(1).mean().detach()
+    assert float(pool.loss(DATA.x, DATA.people.float()).detach()) == pytest.approx(float(expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("item_weights", [None, torch.rand(50, generator=torch.Generator().manual_seed(1))])
+def test_pool_weights_are_those_of_a_general_optimiser(item_weights):
+    generator = torch.Generator().manual_seed(0)
+    target = torch.softmax(2 * torch.randn(50, 3, generator=generator), 1).double()
+    log_probs = [
+        torch.log_softmax(target.log() + noise * torch.randn(50, 3, generator=generator), 1) for noise in (1, 1, 3)
+    ]
+    counted = torch.ones(50) if item_weights is None else item_weights
+
+    def loss(free):
+        weights = torch.softmax(torch.from_numpy(free), 0)
+        return float(-(counted[:, None] * target * mixture(log_probs, weights)).sum() / counted.sum())
+
+    best = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12, "maxiter": 5_000})
+    ours = pool_weights(log_probs, target, item_weights)
+    assert float(ours.sum()) == pytest.approx(1)
+    assert loss(ours.clamp(min=1e-12).log().numpy()) == pytest.approx(best.fun, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_predictions_of_an_item_left_out_do_not_depend_on_its_votes(kind):
+    def predictions(data):
+        what = lesson(data)
+        if kind == "linear":
+            fixed = CandidateGrid(penalties=(0.1,))
+            return [candidate.log_probs for candidate in linear_candidates(what, fixed, folds)]
+        candidates = mlp_candidates(what, GRID, folds, lambda share, doing: None)
+        fixed = [judged_at_one_epoch(candidate, what, folds) for candidate in candidates]
+        return [candidate.log_probs for candidate in fixed if candidate.epochs == epochs_of[candidate.optimiser]]
+
+    folds = folds_of(lesson())
+    epochs_of = {
+        candidate.optimiser: candidate.epochs for candidate in mlp_candidates(lesson(), GRID, folds, lambda *told: None)
+    }
+    counts = DATA.votes.counts.copy()
+    counts[folds[0]] = counts[folds[0]][:, ::-1]
+    other = Data.of_votes(Votes.from_counts(counts, classes=DATA.classes, items=DATA.ids), x=DATA.x)
+    for before, after in zip(predictions(DATA), predictions(other), strict=False):
+        assert torch.allclose(before[folds[0]], after[folds[0]], atol=1e-4)
+        assert not torch.allclose(before[folds[1]], after[folds[1]], atol=1e-4)
+
+
+@pytest.mark.parametrize("rule", [Empirical(), ClassMean()])
+@pytest.mark.parametrize("delivery", [Soft(), Multipass()])
+def test_every_target_and_delivery_can_be_learned(rule, delivery):
+    if isinstance(rule, ClassMean) and isinstance(delivery, Multipass):
+        pytest.skip("class means have no votes to pass")
+    trained = train_pool(lesson(rule=rule, delivery=delivery), GRID)
+    assert bool(torch.isfinite(trained.model.predict(DATA.x).log_probs).all())
+    assert sum(candidate.weight for candidate in trained.candidates) == pytest.approx(1)
+
+
+def test_progress_rises_to_one():
+    told = []
+    train_pool(lesson(), GRID, lambda share, doing: told.append(share))
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+def test_torch_keeps_its_threads():
+    before = torch.get_num_threads()
+    train_pool(lesson(), GRID)
+    assert torch.get_num_threads() == before
+
+
+def test_rows_are_repeated_as_often_as_their_weight_says():
+    weights = torch.tensor([0.5, 2.0, 0.0, 1.25, 1.25, 1.0])
+    for seed in range(20):
+        rows = repeated_rows(torch.arange(6), weights, seed)
+        times = torch.bincount(rows, minlength=6)
+        assert len(rows) == 6
+        assert bool(((times - weights).abs() < 1).all())
+
+
+def test_a_temperature_is_used_only_where_it_helps_the_other_half():
+    people = 0.9 * DATA.people + 0.1 / 3
+    assert useful_temperature(torch.log_softmax(3 * people.log(), 1), people, DATA.labels, 0).value == pytest.approx(3)
+    assert useful_temperature(people.log(), people, DATA.labels, 0).value == 1
