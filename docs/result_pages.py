@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from dissensus.recipes import RECIPES, scales_of
 from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim, judge_claims
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records, pack
-from dissensus.store.run_source import RunSource
+from dissensus.store.run_source import Arrays, RunSource, Summary
 from dissensus.store.spec import Run
 
 RESULTS = Path(__file__).parent / "results"
@@ -41,6 +42,8 @@ class Home(NamedTuple):
     scale: str
     title: str
     about: str
+    also: tuple[str, ...] = ()
+    """Folders whose runs its pages show beside its own."""
 
 
 HOMES = {
@@ -59,6 +62,7 @@ HOMES = {
         "The paper's training to the letter (crop, flip, SGD, cosine, 200 epochs, nothing averaged, nothing tuned) on "
         "ResNet-18 at an eighth of its width. This is the evidence on the paper's claims. Claims and margins were fixed "
         "before any of these runs was looked at. Runs are still being added: what is missing is called not finished.",
+        also=("003-regularised",),
     ),
     "003-regularised": Home(
         "003",
@@ -108,27 +112,42 @@ def take(folder: str, ledger: Ledger) -> None:
     """Add the runs that the pages of a folder name, as far as the ledger has them, to its records."""
     file = RESULTS / folder / RECORDS
     file.parent.mkdir(parents=True, exist_ok=True)
-    runs: RunSource = Both(Records(file), ledger) if file.is_file() else ledger
+    runs: RunSource = Together((Records(file), ledger)) if file.is_file() else ledger
     named = {run for experiment in experiments(HOMES[folder], runs).values() for run in experiment.runs()}
     print(f"{pack(runs, sorted(named), file)} records packed")
 
 
-class Both:
-    """The runs of two sources; where both have one, the first is read."""
+@dataclass(frozen=True)
+class Together:
+    """The runs of several sources; where more than one has a run, the first is read."""
 
-    def __init__(self, first: RunSource, second: RunSource) -> None:
-        self.first, self.second = first, second
+    sources: tuple[RunSource, ...]
 
     def __contains__(self, run_id: str) -> bool:
-        return run_id in self.first or run_id in self.second
+        return any(run_id in source for source in self.sources)
 
     def ids(self) -> list[str]:
         """The ids of all runs, sorted."""
-        return sorted({*self.first.ids(), *self.second.ids()})
+        return sorted({run_id for source in self.sources for run_id in source.ids()})
 
     def read(self, run_id: str) -> Run:
         """The record of a run."""
-        return (self.first if run_id in self.first else self.second).read(run_id)
+        return self._source(run_id).read(run_id)
+
+    def predictions(self, run_id: str, checkpoint: str) -> Arrays | None:
+        """What a run predicted at a checkpoint."""
+        return self._source(run_id).predictions(run_id, checkpoint)
+
+    def gallery(self, run_id: str) -> Arrays | None:
+        """Pictures of the items on which people disagree most."""
+        return self._source(run_id).gallery(run_id)
+
+    def summaries(self) -> list[Summary]:
+        """All runs in short."""
+        return [summary for source in self.sources for summary in source.summaries()]
+
+    def _source(self, run_id: str) -> RunSource:
+        return next((source for source in self.sources if run_id in source), self.sources[0])
 
 
 def experiments(home: Home, runs: RunSource) -> dict[str, Experiment[str]]:
@@ -172,11 +191,12 @@ def pages() -> dict[Path, str]:
     sections, every = [], list[JudgedClaim]()
     for folder, home in HOMES.items():
         place = RESULTS / folder
-        records = RenewedRuns(Records(place / RECORDS))
-        planned = experiments(home, records)
+        own = Records(place / RECORDS)
+        records = RenewedRuns(Together((own, *(Records(RESULTS / other / RECORDS) for other in home.also))))
+        planned = experiments(home, own)
         judged = {name: judge_claims(experiment, records) for name, experiment in planned.items()}
         every += [claim for of_page in judged.values() for claim in of_page]
-        sections.append(section(folder, home, planned, judged, records))
+        sections.append(section(folder, home, planned, judged, own))
         for name, experiment in planned.items():
             with tempfile.TemporaryDirectory() as written:
                 report.write(experiment, records, written)

@@ -20,6 +20,7 @@ from dissensus.experiments.description import (
     Curve,
     CurvePlot,
     Experiment,
+    GapTable,
     PaperNumber,
     Printed,
     ValueTable,
@@ -178,6 +179,33 @@ def test_every_series_and_panel_is_drawn(picture, publish, ledger, tmp_path):
         assert "sampled" in file.read_text()
     assert "first" in html
     assert "A note." in html
+
+
+def gap_table(cells):
+    return GapTable(key="gaps", title="Gaps", cells=cells, columns={"v": V})
+
+
+def test_a_gap_is_taken_in_pairs_and_shown_with_its_interval(publish, ledger, tmp_path):
+    runs = groups(publish, soft=[1.0, 2.0, 3.0], hard=[1.5, 2.6, 3.7], alone=[4.0])
+    cells = {
+        "plain": {"soft": runs["soft"], "hard": {**runs["hard"], "7": runs["alone"]["0"]}},
+        "unpaired": {"soft": {}, "hard": runs["hard"]},
+    }
+    html, text, lines = written(experiment(gap_table(cells)), ledger, tmp_path)
+    test = stats.paired_t([1.5, 2.6, 3.7], [1.0, 2.0, 3.0])
+    low, high = re.search(r"\| plain \| 0\.600 ± 0\.100<br>95% interval (\S+) to (\S+)<br>soft 2\.0", text).groups()
+    assert (float(low), float(high)) == pytest.approx((test.low, test.high), abs=0.006)
+    assert "<br>3 pairs |" in text
+    assert "| unpaired | – |" in text
+    assert html.count("no difference") == 1
+    gaps = [float(line["value"]) for line in lines if line["point"] == "hard minus soft" and line["statistic"] == "value"]
+    assert gaps == pytest.approx([0.5, 0.6, 0.7])
+
+
+@pytest.mark.parametrize("second", [{}, {"soft": {}, "other": {}}, {"soft": {}}])
+def test_gaps_are_between_the_same_two_points_in_every_row(second):
+    with pytest.raises(InputError, match="same two points"):
+        gap_table({"plain": {"soft": {}, "hard": {}}, "other": second})
 
 
 def test_a_curve_is_the_mean_where_every_run_has_it(publish, ledger, tmp_path):

@@ -27,6 +27,7 @@ __all__ = [
     "CurvePlot",
     "Exhibit",
     "Experiment",
+    "GapTable",
     "PaperNumber",
     "Printed",
     "Replicates",
@@ -182,6 +183,25 @@ class ValueTable(Exhibit[R]):
     def value_names(self) -> tuple[str, ...]:
         """The last part of each value's key."""
         return tuple(value.name for value in self.columns.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapTable(Exhibit[R]):
+    """How far two points are apart in each row, in pairs: the second minus the first, drawn with intervals around 0."""
+
+    columns: Mapping[str, Value]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pairs = {tuple(points) for points in self.cells.values()}
+        if len(pairs) != 1 or len(next(iter(pairs))) != 2:
+            raise InputError("its rows do not have the same two points", where=self.title, state="")
+
+    @property
+    def compared(self) -> tuple[str, str]:
+        """The two points."""
+        first, second = next(iter(self.cells.values()))
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -356,7 +376,7 @@ class Experiment(Generic[R]):
 
 
 _TYPES = table(
-    *(Experiment, ScoreTable, ValueTable, CurvePlot, BarChart, Curve, Claim, Candidates, VoteBudget),
+    *(Experiment, ScoreTable, ValueTable, GapTable, CurvePlot, BarChart, Curve, Claim, Candidates, VoteBudget),
     *(Printed, PaperNumber, Score, Measured, Fact, EpochCurve, BestEpoch),
 )
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dissensus.errors import InputError
-from dissensus.experiments.description import BarChart, CurvePlot, Exhibit, Experiment, ScoreTable, ValueTable
+from dissensus.experiments.description import BarChart, CurvePlot, Exhibit, Experiment, GapTable, ScoreTable, ValueTable
 from dissensus.report import markdown, page, results_csv
 from dissensus.report.comparison import looks
+from dissensus.report.gap_section import gap_section
 from dissensus.report.judged_claims import judge_claims
 from dissensus.report.method_notes import method_notes
 from dissensus.report.recommendation import Recommendation, recommend
@@ -115,6 +116,8 @@ def _section(exhibit: Exhibit[str], runs: RunSource, styles: Mapping[str, Style]
         return score_section(exhibit, runs, styles)
     if isinstance(exhibit, ValueTable):
         return table_section(exhibit, runs, styles)
+    if isinstance(exhibit, GapTable):
+        return gap_section(exhibit, runs, styles)
     if isinstance(exhibit, CurvePlot):
         return curve_section(exhibit, runs, styles)
     assert isinstance(exhibit, BarChart)

@@ -68,10 +68,10 @@ def table_section(table: ValueTable[str], runs: RunSource, styles: Mapping[str, 
                     texts.append((words, *cell.paper("mean")))
                     continue
                 values = numbers(value, replicates)
-                lines += _csv_lines(table, row, point, value, values)
+                lines += csv_lines(table, row, point, value, values)
                 base = numbers(value, cells.get(table.baseline, {}).get(point, {}))
                 test = tested.get((row, point, heading), "")
-                if table.picture == "differences" and (test_of_zero := _from_zero(replicates, values, runs)) is not None:
+                if table.picture == "differences" and (test_of_zero := from_zero(replicates, values, runs)) is not None:
                     test = f"{LEVEL:.0%} interval {interval(test_of_zero.low, test_of_zero.high)}"
                 elif test:
                     test += "".join(f", {text.replace('paper', 'paper p')}" for text in cell.paper("p"))
@@ -90,7 +90,7 @@ def table_section(table: ValueTable[str], runs: RunSource, styles: Mapping[str, 
         known,
         missing,
         tuple(lines),
-        _figures(table, panels),
+        figures(table, panels),
         Grid(("", *headings), tuple(rows)),
         how_tested,
     )
@@ -156,9 +156,11 @@ def spoken(values: Sequence[float]) -> str:
     return mean_sd(mean, sd)
 
 
-def _csv_lines(
+def csv_lines(
     exhibit: Exhibit[str], row: str, point: str, value: Value, values: Mapping[str, float]
 ) -> Iterator[CsvLine]:
+    """The values of a cell, their mean and their sd."""
+
     def line(statistic: str, number: float, replicate: str = "") -> CsvLine:
         return CsvLine(exhibit.title, row, "", point, "", value.key, statistic, replicate, spelled(number))
 
@@ -225,19 +227,28 @@ def _difference_panels(
                 values = numbers(value, replicates)
                 if not values:
                     continue
-                test = _from_zero(replicates, values, runs)
-                mean = fmean(values.values())
-                reach = None if test is None or test.high is None else test.high - mean
-                rows.append(
-                    Dots(label, styles[row], (), ((mean, reach, "mark"),), printed.get((row, point, value.name)), label)
-                )
-        if rows:
-            ends = [end for row in rows for end in (*row.ends, 0.0)]
-            panels.append(dot_chart(heading, rows, DotAxis(padded(ends)), ("no difference", 0.0)))
+                test = from_zero(replicates, values, runs)
+                rows.append(difference_dots(label, styles[row], values, test, printed.get((row, point, value.name))))
+        panels += difference_panel(heading, rows)
     return panels
 
 
-def _from_zero(replicates: Replicated, values: Mapping[str, float], runs: RunSource) -> stats.TTest | None:
+def difference_dots(
+    label: str, style: Style, values: Mapping[str, float], test: stats.TTest | None, printed: float | None = None
+) -> Dots:
+    """A mean of differences, with its interval where there is one."""
+    mean = fmean(values.values())
+    reach = None if test is None or test.high is None else test.high - mean
+    return Dots(label, style, (), ((mean, reach, "mark"),), printed, label)
+
+
+def difference_panel(heading: str, rows: Sequence[Dots]) -> list[Panel]:
+    """Differences around a line at 0; nothing where there is none."""
+    ends = [end for row in rows for end in (*row.ends, 0.0)]
+    return [dot_chart(heading, rows, DotAxis(padded(ends)), ("no difference", 0.0))] if rows else []
+
+
+def from_zero(replicates: Replicated, values: Mapping[str, float], runs: RunSource) -> stats.TTest | None:
     """The test of differences against 0; None where there are fewer than two."""
     if len(values) < 2:
         return None
@@ -278,7 +289,7 @@ def curve_section(exhibit: CurvePlot[str], runs: RunSource, styles: Mapping[str,
         if lines:
             panels.append(plot(heading, lines, x=Axis(exhibit.axes[0]), y=Axis(exhibit.axes[1])))
     known, missing = finished(cells)
-    return Section(exhibit, known, missing, tuple(numbered), _figures(exhibit, panels))
+    return Section(exhibit, known, missing, tuple(numbered), figures(exhibit, panels))
 
 
 def _mean_curve(runs: Sequence[Run], curve: Curve) -> Path:
@@ -339,9 +350,9 @@ def bar_section(exhibit: BarChart[str], runs: RunSource, styles: Mapping[str, St
                     for class_name, share in zip(item["classes"], shares, strict=True)
                 ]
     known, missing = finished(cells)
-    return Section(exhibit, known, missing, tuple(lines), _figures(exhibit, panels, "small"))
+    return Section(exhibit, known, missing, tuple(lines), figures(exhibit, panels, "small"))
 
 
-def _figures(exhibit: Exhibit[str], panels: Sequence[Panel], shape: str = "wide") -> tuple[Figure, ...]:
+def figures(exhibit: Exhibit[str], panels: Sequence[Panel], shape: str = "wide") -> tuple[Figure, ...]:
     """Without a heading of its own: it stands alone in a section of that name."""
     return (Figure(f"{exhibit.key}-figure", "", exhibit.note, tuple(panels), shape),) if panels else ()

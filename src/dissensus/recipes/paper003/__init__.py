@@ -2,6 +2,7 @@
 
 from dissensus.recipes.paper003 import all_votes, basins, few_votes, outside, similar_features
 from dissensus.recipes.paper003.quality import quality
+from dissensus.recipes.paper003.regularisation import regularisation
 
 PAPER003 = {
     "003/table1": few_votes.table1,
@@ -26,4 +27,5 @@ PAPER003 = {
     "003/figure11": basins.figure11,
     "003/figure12": similar_features.figure12,
     "003/quality": quality,
+    "003/regularisation": regularisation,
 }
