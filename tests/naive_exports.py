@@ -39,7 +39,8 @@ def records(content: bytes) -> list[dict[str, Any]]:
 
 
 def rows(content: bytes, delimiter: str = ",") -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter))
+    text = content.decode("utf-8-sig").lstrip("\r\n")  # DictReader would take an empty first line for the header
+    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
 
 
 def label_studio(content: bytes, columns: Columns) -> Iterator[Vote]:

@@ -152,7 +152,7 @@ def test_predict_encodes_texts_as_the_model_knows_them_or_refuses(run, files, mo
     assert "features with encoder 'toy', and these have 'other'" in said
     for arguments, words in (
         ((), "there are no items to predict"),
-        (("toy.npz", "--texts", "texts.csv"), "FEATURES and --texts are given"),
+        (("toy.npz", "--texts", "texts.csv"), "several sources of items are given"),
         (("toy.npz", "--encoder", "toy"), "not encoded again"),
     ):
         code, _, said = run("predict", "model", *arguments)
@@ -166,6 +166,64 @@ def test_predict_encodes_texts_as_the_model_knows_them_or_refuses(run, files, mo
     code, _, said = run("predict", "model", "--texts", "texts.csv")
     assert code == 2
     assert "does not say how features were made" in said
+
+
+def test_fit_encodes_texts_itself_and_predict_uses_the_same_encoder(run, files, monkeypatch):
+    monkeypatch.setitem(encoders.ENCODERS, "toy", Toy)
+    monkeypatch.chdir(files)
+    texts = "item,text\n" + "".join(f"i{item},{'a' * (item % 7 + 1)}\n" for item in range(120))
+    (files / "texts.csv").write_text(texts)
+    fit = ("fit", "votes.csv", "--head", "linear", "--texts", "texts.csv", "--encoder", "toy", "--out")
+    code, printed, said = run(*fit, "model")
+    assert code == 0, said
+    assert "dissensus predict model --texts NEW.csv" in printed
+    assert "texts.csv by toy" in (files / "model" / "README.md").read_text()
+    assert run("embed", "texts.csv", "toy", "--out", "toy.npz")[0] == 0
+    assert run("fit", "votes.csv", "--head", "linear", "--features", "toy.npz", "--out", "other")[0] == 0
+    assert run("predict", "model", "--texts", "texts.csv")[1] == run("predict", "other", "toy.npz")[1]
+    code, _, said = run(*fit, "model", "--features", "toy.npz")
+    assert code == 2
+    assert "--features and --texts are given" in said
+    code, _, said = run("fit", "votes.csv", "--out", "model")
+    assert code == 2
+    assert "there are no features" in said
+
+
+def test_fit_and_predict_encode_folders_of_pictures(run, files, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+
+    class Colours(Toy):
+        reads = "images"
+
+        def __init__(self, name):
+            self.provenance = {"encoder": "colours", "model": "colours"}
+
+        def __call__(self, items):
+            return (items.float().mean((2, 3)) / 255).numpy()
+
+    monkeypatch.setitem(encoders.ENCODERS, "colours", Colours)
+    monkeypatch.chdir(files)
+    for folder, names in (("train", [f"i{item}" for item in range(120)]), ("new", ["b", "a"])):
+        (files / folder).mkdir()
+        for number, name in enumerate(names):
+            image.new("RGB", (9, 7), (number, 7 * number % 256, 100)).save(files / folder / f"{name}.png")
+    (files / "new" / "notes.txt").write_text("no picture")
+    fit = ("fit", "votes.csv", "--head", "linear", "--images", "train", "--encoder", "colours", "--out", "model")
+    code, printed, said = run(*fit)
+    assert code == 0, said
+    assert "dissensus predict model --images NEW" in printed
+    code, printed, said = run("predict", "model", "--images", "new")
+    assert code == 0, said
+    assert [row["item"] for row in csv.DictReader(printed.splitlines())] == ["a", "b"]
+    (files / "empty").mkdir()
+    for arguments, words in (
+        (("--images", "empty"), "there is no picture in this folder"),
+        (("--images", "new", "--pair", "x"), "a second text needs a first"),
+        (("--texts", "votes.csv"), "no column 'text'"),
+    ):
+        code, _, said = run("predict", "model", *arguments)
+        assert code == 2
+        assert words in said
 
 
 @pytest.mark.parametrize(

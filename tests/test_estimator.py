@@ -197,6 +197,17 @@ def test_any_classifier_of_scikit_learn_learns_from_votes(estimator):
     assert np.isfinite(model.score(X[150:], DATA.votes[150:])), "the prior keeps a tree from being infinitely wrong"
 
 
+def test_lightgbm_learns_from_votes():
+    lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    estimator = lightgbm.LGBMClassifier(n_estimators=20, min_child_samples=5, verbose=-1, n_jobs=1)
+    model = VoteClassifier(estimator=estimator).fit(X[:150], DATA.votes[:150])
+    assert -model.score(X[150:], DATA.votes[150:]) < prior_loss(DATA.votes[150:])
+    assert {part.name for part in model.candidates_} == {"LGBMClassifier", "class prior"}
+    alone = clone(estimator).fit(X[:150], DATA.votes[:150].counts.argmax(1)).predict_proba(X[150:])
+    on_majority = -(DATA.votes[150:].soft * np.log(alone)).sum(1).mean()
+    assert -model.score(X[150:], DATA.votes[150:]) < on_majority, "votes say more than their majority"
+
+
 def test_votes_reach_an_estimator_as_weighted_rows():
     seen = []
 

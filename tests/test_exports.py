@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from dissensus.errors import InputError
 from dissensus.votes import Votes, read_votes, write_votes
@@ -250,6 +251,12 @@ def test_a_torch_file_whose_arrays_name_no_encoding_is_refused(tmp_path):
     assert content != sample.content
     with pytest.raises(InputError, match=r"CIFAR-10_human\.pt"):
         read_export(replace(sample, content=content).write(tmp_path))
+
+
+def test_a_torch_file_with_a_list_of_arrays_is_refused(tmp_path):
+    torch.save([torch.ones(2), torch.ones(3)], tmp_path / "list.pt")
+    with pytest.raises(InputError, match=r"list\.pt: a list that is not one tensor holds no votes"):
+        read_votes(tmp_path / "list.pt")
 
 
 def test_every_sample_on_the_page_is_read_as_the_page_says(tmp_path):

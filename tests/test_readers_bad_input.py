@@ -75,6 +75,12 @@ BAD_VOTES = {
         {"format": "counts"},
         ["v.csv:4: 'x' in column 'dog' is not a number"],
     ),
+    "count has a control character": (
+        "v.csv",
+        "item,cat,dog\na,1,\x1c2\n",
+        {"format": "counts"},
+        ["v.csv:2: '\\x1c2' in column 'dog' is not a number"],
+    ),
     "count is missing": ("v.csv", "item,cat,dog\na,1,\n", {"format": "counts"}, ["v.csv:2: column 'dog' is empty"]),
     "counts without a vote": (
         "v.csv",

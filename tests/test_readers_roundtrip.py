@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dissensus.errors import InputError
@@ -108,10 +108,31 @@ def test_a_wide_table_comes_back_as_it_was_written(extension: str, votes: Votes,
 @pytest.mark.parametrize("extension", [*TABLES, ".npz"])
 @PROPERTY
 @given(votes=votes_of_people())
+@example(votes=Votes([0, 0], [0, 3], ("a",), ("01", "1", "NA", "\\N")))  # `\N` looks like the total of a row, `n`
+@example(votes=Votes([0, 0], [0, 1], ("a",), ("x", "total", "y")))
+@example(
+    votes=Votes(np.repeat(range(9), 2), [0, 1, 0, 2] * 4 + [0, 1], tuple("abcdefghi"), ("x", "y", "z"))
+)  # x is half of it
+@example(votes=Votes([0, 1], [0, 1], ("a", "b"), ("label", "worker")))
 def test_counts_come_back_as_they_were_written(extension: str, votes: Votes, tmp_path: Path) -> None:
     votes = without_annotators(votes)
     write_votes(votes, tmp_path / f"votes{extension}", "counts")
     assert_same(read_votes(tmp_path / f"votes{extension}", format="counts"), votes)
+
+
+@pytest.mark.parametrize("extension", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("classes", [("label", "text"), ("worker", "boss"), ("answer", "question"), ("rater1", "rater2")])
+def test_counts_of_classes_named_like_columns_come_back_without_a_word(classes, extension: str, tmp_path: Path) -> None:
+    votes = Votes([0, 0, 1, 1, 2], [0, 0, 0, 1, 1], ("a", "b", "c"), classes)
+    write_votes(votes, tmp_path / f"votes{extension}", "counts")
+    assert_same(read_votes(tmp_path / f"votes{extension}"), votes)
+
+
+def test_a_list_of_classes_is_not_believed_where_the_table_is_another(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("item,worker,label\na,ann,label\na,bob,worker\n")
+    (tmp_path / "votes.csv.classes.json").write_text('["worker", "label"]')
+    votes = read_votes(tmp_path / "votes.csv")
+    assert (votes.classes, votes.annotators, votes.n_votes) == (("worker", "label"), ("ann", "bob"), 2)
 
 
 @PROPERTY

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dissensus.errors import InputError
+
+if TYPE_CHECKING:
+    from dissensus.models.encoders.encoder import Reads
 
 ORIGIN = "features.json"
 
@@ -26,13 +29,14 @@ def origin_of(features_file: str) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def reads_texts(origin: Mapping[str, Any]) -> bool:
-    """Whether the encoder of these features is known, and reads texts."""
+def reads_of(origin: Mapping[str, Any]) -> Reads | None:
+    """What the encoder of these features reads; None where it is not known."""
     from dissensus.models.encoders import ENCODERS, Name
 
     if "encoder" not in origin:
-        return False
-    return getattr(ENCODERS.get(Name.parse(str(origin["encoder"])).family), "reads", None) == "texts"
+        return None
+    reads: Reads | None = getattr(ENCODERS.get(Name.parse(str(origin["encoder"])).family), "reads", None)
+    return reads
 
 
 def write_origin(folder: Path, origin: Mapping[str, Any]) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.feature_origin import check_made_alike, origin_of, read_origin, reads_texts, write_origin
+from dissensus.cli.feature_origin import check_made_alike, read_origin, reads_of, write_origin
+from dissensus.cli.feature_sources import Source, features_for, features_of_new, source_options
 from dissensus.cli.inputs import (
     items_of,
     match_options,
@@ -26,6 +27,8 @@ from dissensus.cli.parameters import FiniteRange
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -75,14 +78,14 @@ Next:
     epilog="""\b
 Examples:
   dissensus fit votes.csv --features features.npy --out model
+  dissensus fit labels.json --texts texts.csv --out model                texts are encoded by minilm
+  dissensus fit votes.csv --images pictures/ --out model
   dissensus fit votes.csv --features features.npy --delivery multipass --head linear --out model
   dissensus fit shares.csv --probs --features features.npy --delivery sampled --out model
 """,
 )
 @click.argument("votes_file", metavar="VOTES")
-@click.option(
-    "--features", "features_file", required=True, metavar="FILE", help="npy, npz, CSV or Parquet, one row per item."
-)
+@source_options
 @click.option("--out", required=True, metavar="DIR", help="Folder for the model and its scores.")
 @click.option("--probs", is_flag=True, help="VOTES holds the share of each class per item, not votes.")
 @click.option("--gold", "gold_file", metavar="FILE", help="Gold labels, for accuracy, ECE and the target `gold`.")
@@ -119,7 +122,11 @@ Examples:
 @vote_options
 def fit(
     votes_file: str,
-    features_file: str,
+    features_file: str | None,
+    texts: str | None,
+    pair: str | None,
+    images: str | None,
+    encoder: str | None,
     out: str,
     probs: bool,
     gold_file: str | None,
@@ -139,6 +146,9 @@ def fit(
 ) -> None:
     """Train a classifier on VOTES and features, and score it on held-out items beside the baselines.
 
+    Features come from a file (--features), or an encoder makes them from texts or images. The model folder says which
+    encoder, so that `predict` encodes new items alike.
+
     By default, linear models and small MLPs are tried and judged on items left out; those that help are pooled. A model
     made in this way without a fifth of the items (or those of --test-ids) is scored on them, beside logistic regression
     on votes, logistic regression on majorities and the class prior. Then a model is made from all items and saved to DIR,
@@ -150,7 +160,8 @@ def fit(
     from dissensus.store.atomic_files import write_whole
 
     folder = writable_folder(out)
-    data = _data(votes_file, features_file, probs, gold_file, options)
+    source = Source(features_file, texts, pair, images, encoder)
+    data, origin = _data(votes_file, source, probs, gold_file, options)
     settings: dict[str, Any] = {
         "head": head, "target": target, "delivery": delivery, "epochs": epochs, "lr": lr, "dropout": dropout,
         "weight_decay": weight_decay, "hidden": hidden, "batch": batch, "random_state": seed,
@@ -161,40 +172,38 @@ def fit(
     scores = _fit_and_score(model, data, held_out)
     scores["read_as"] = read_as_json(data.votes)
     model.save(folder)
-    origin = origin_of(features_file)
     write_origin(folder, origin)
     write_whole(folder / "scores.json", (json.dumps(scores, indent=1, allow_nan=False) + "\n").encode())
-    write_whole(folder / "README.md", model_card(data, features_file, scores, dissensus.__version__).encode())
+    write_whole(folder / "README.md", model_card(data, str(source), scores, dissensus.__version__).encode())
     if as_json:
         click.echo(json.dumps(scores, indent=1, allow_nan=False))
     else:
         _print_fit(scores)
         click.echo(f"\nSaved to {folder} (model.json, model.safetensors, features.json, scores.json, README.md). Next:")
-        new = "--texts NEW.csv" if reads_texts(origin) else shlex.quote(features_file)
+        new = {"texts": "--texts NEW.csv", "images": "--images NEW"}.get(reads_of(origin) or "")
+        new = new or shlex.quote(features_file or "FEATURES")
         click.echo(f"  dissensus predict {shlex.quote(str(folder))} {new} --out predictions.csv")
     for warning in scores["warnings"]:
         click.secho(f"\nWARNING: {warning}", fg="red", bold=True, err=True)
 
 
-def _data(votes_file: str, features_file: str, probs: bool, gold_file: str | None, options: dict[str, Any]) -> Data:
+def _data(
+    votes_file: str, source: Source, probs: bool, gold_file: str | None, options: dict[str, Any]
+) -> tuple[Data, Mapping[str, Any]]:
+    """Votes and features, and how the features were made."""
     from dataclasses import replace
 
     import torch
 
     from dissensus.datasets.gold import gold_of
-    from dissensus.datasets.own_files import read_features
-    from dissensus.votes.alignment import match
 
-    people = people_from(votes_file, probs, options)
-    x, ids = read_features(features_file)
-    matched = match(items_of(people), ids, len(x), path=features_file, by_order=options["by_order"])
-    say([matched.note] if matched.note else [])
-    gold = None
+    people, gold = people_from(votes_file, probs, options), None
     if gold_file is not None:
         read = gold_of(gold_file, people.classes, items_of(people), by_order=options["by_order"])
         say(read.notes)
         gold = torch.from_numpy(read.labels)
-    return replace(people, x=torch.from_numpy(x[matched.rows]), gold=gold)
+    features = features_for(people, source, votes_file, options)
+    return replace(people, x=torch.from_numpy(features.x), gold=gold), features.provenance
 
 
 def _fit_and_score(model: VoteClassifier, data: Data, held_out: float | list[int]) -> dict[str, Any]:
@@ -273,28 +282,39 @@ Examples:
   dissensus predict model features.npy
   dissensus predict model features.npy --out predictions.csv
   dissensus predict model --texts new.csv --out predictions.csv     encoded as the model's own items were
+  dissensus predict model --images pictures/ --out predictions.csv
 """,
 )
 @click.argument("folder", metavar="DIR")
 @click.argument("features_file", metavar="[FEATURES]", required=False)
 @click.option("--texts", metavar="FILE", help="Instead of FEATURES: a table of texts.")
 @click.option("--pair", metavar="COLUMN", help="With --texts: the column of the second text of each pair.")
-@click.option("--encoder", metavar="NAME", help="For texts, as in `embed` (default: the one that the model knows).")
+@click.option("--images", metavar="DIR|FILE", help="Instead of FEATURES: a folder of pictures, or npy/npz of images.")
+@click.option("--encoder", metavar="NAME", help="As in `embed` (default: the one that the model knows).")
 @click.option("--out", metavar="FILE", help="npy, CSV or Parquet file (default: print CSV).")
 def predict(
-    folder: str, features_file: str | None, texts: str | None, pair: str | None, encoder: str | None, out: str | None
+    folder: str,
+    features_file: str | None,
+    texts: str | None,
+    pair: str | None,
+    images: str | None,
+    encoder: str | None,
+    out: str | None,
 ) -> None:
     """Predict the class probabilities of new items with the model in DIR, one column per class.
 
-    The items come as FEATURES, or as --texts, which are encoded in the same way as those that the model was trained on.
+    The items come as FEATURES, or as --texts or --images, which are encoded in the same way as those that the model was
+    trained on.
     """
     from dissensus.datasets.own_files import read_features
     from dissensus.estimator import VoteClassifier
     from dissensus.votes import write_predictions
 
-    if (features_file is None) == (texts is None):
-        what = "there are no items to predict" if texts is None else "FEATURES and --texts are given"
-        raise InputError(f"{what}, and one source is needed", where="predict", hint="Give FEATURES or --texts FILE")
+    if (features_file, texts, images).count(None) != 2:
+        none = features_file is None and texts is None and images is None
+        what = "there are no items to predict" if none else "several sources of items are given"
+        hint = "Give FEATURES, --texts FILE or --images DIR"
+        raise InputError(f"{what}, and one source is needed", where="predict", hint=hint)
     if features_file is not None and (pair or encoder):
         raise InputError("features are not encoded again", where="predict", hint="Leave out --pair and --encoder")
     model = VoteClassifier.load(folder)
@@ -302,7 +322,7 @@ def predict(
     if features_file is not None:
         x, ids = read_features(features_file)
     else:
-        x, ids = _encoded_alike(Path(folder), texts or "", pair, encoder)
+        x, ids = _encoded_alike(Path(folder), texts, pair, images, encoder)
     probs = model.predict_proba(x)
     classes = tuple(model.classes_.tolist())
     if out is None:
@@ -313,17 +333,15 @@ def predict(
 
 
 def _encoded_alike(
-    folder: Path, texts: str, pair: str | None, encoder: str | None
+    folder: Path, texts: str | None, pair: str | None, images: str | None, encoder: str | None
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Features and ids of the texts in a table, made as those of the model in the folder were, or refused."""
-    from dissensus.cli.own_data import encoded_texts
-
+    """Features and ids of new items, made as those of the model in the folder were, or refused."""
     origin = read_origin(folder)
     name = encoder or origin.get("encoder")
     if name is None:
         problem = "this model was trained on features that no encoder of dissensus made"
         raise InputError(problem, where=str(folder), hint="Give their FEATURES, or the --encoder that made them")
-    features = encoded_texts(texts, pair, name)
+    features = features_of_new(Source(None, texts, pair, images, name))
     if origin:
         check_made_alike(origin, features.provenance, folder)
     else:

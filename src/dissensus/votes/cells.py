@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dissensus.errors import InputError
 from dissensus.votes.votes import Floats, Ints
 
+BLANKS = " \t\r\n\v\f\u00a0\u2007\u2009\u202f"  # around a number; a control character in it is damage
 EXACT = 2.0**53  # beyond it a float no longer holds every whole number
 FOREIGN = (
     pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError,
@@ -144,7 +145,7 @@ def numbers(column: pa.ChunkedArray) -> Floats | None:
     column = _decoded(storage(column))
     kind = column.type
     if _is_text(kind):
-        column = pc.utf8_trim_whitespace(column)
+        column = pc.utf8_trim(column, BLANKS)
         column = pc.if_else(pc.equal(column, ""), None, column)
     elif not (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind)

@@ -18,7 +18,7 @@ from dissensus.votes.cells import encode, gaps, nameable
 from dissensus.votes.evidence import counts_or_ratings, counts_rows, row_sum
 from dissensus.votes.list_cells import holds_lists
 from dissensus.votes.names import positions
-from dissensus.votes.roles import column_error, find, has_role, leading_item, listed, looks_like_person
+from dissensus.votes.roles import Role, column_error, find, has_role, leading_item, listed, looks_like_person
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Floats, Ints
 
@@ -84,6 +84,8 @@ def find_layout(table: FileTable, wanted: Wanted) -> Layout:
             hint = "Drop --format and --columns, or drop --labels, --annotators and --count"
             raise InputError("only a long table has label and annotator columns", where=str(table.path), hint=hint)
         return _matrix(table, wanted)
+    if wanted.format is None and not told_long and _counts_by_list(table):
+        return Layout("counts", table.names[0], columns=table.names[1:])
     head = table.head()
     lists = [name for name in table.names if name in head and holds_lists(head[name])]
     people = [name for name in table.names if looks_like_person(name) and name not in lists]
@@ -94,6 +96,12 @@ def find_layout(table: FileTable, wanted: Wanted) -> Layout:
     if wanted.format == "long" or told_long or find(table, "label") is not None or find(table, "annotator") is not None:
         return _long(table, wanted)
     return _matrix(table, wanted)
+
+
+def _counts_by_list(table: FileTable) -> bool:
+    """Whether all columns after the first are listed as classes and hold numbers, as in the tables we write."""
+    columns = table.names[1:]
+    return listed_as_classes(columns, table) and all(values is not None for values in table.numbers(columns))
 
 
 def _with_aggregates(layout: Layout, table: FileTable) -> Layout:
@@ -265,7 +273,7 @@ def _numeric(
 
 def _without_sum(layout: Layout, table: FileTable, *, told: bool) -> Layout:
     """Counts without a column that is the sum of the others, which would count every vote twice."""
-    if told or len(layout.columns) < 3:
+    if told or len(layout.columns) < 3 or listed_as_classes(layout.columns, table):
         return layout
     values = table.numbers(layout.columns)
     known = [column for column in values if column is not None]
@@ -277,6 +285,22 @@ def _without_sum(layout: Layout, table: FileTable, *, told: bool) -> Layout:
     columns = tuple(name for name in layout.columns if name != total)
     warning = f"{total!r} is the sum of the other columns: it was not read as a class (--columns names the classes)"
     return Layout("counts", layout.item, columns=columns, warnings=(warning,))
+
+
+def listed_as_classes(columns: Sequence[str], table: FileTable) -> bool:
+    """Whether the file, or the one beside it, lists exactly these columns as its classes: then none is anything else."""
+    return table.classes is not None and tuple(columns) == table.classes
+
+
+def needs_listed_classes(counts: Ints, classes: Sequence[str]) -> bool:
+    """Whether a table of these counts would be misread by its header alone: it needs a list of its classes beside it.
+
+    A class may be called `label` or `worker`, as a column of a long table is, or be half of the votes on every item, as a
+    column of totals is.
+    """
+    roles: tuple[Role, ...] = ("label", "annotator")
+    odd = any(looks_like_person(name) or any(has_role(name, role) for role in roles) for name in classes)
+    return odd or row_sum(counts.astype(float), classes) is not None
 
 
 def _is_free_text(column: pa.ChunkedArray) -> bool:

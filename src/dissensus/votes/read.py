@@ -110,7 +110,7 @@ def read_votes(
         if format not in (None, "counts"):
             raise InputError(f"NumPy files hold count matrices, not {format} tables", where=str(path))
         return _from_array(path, wanted)
-    table = open_table(path).without(wanted.ignore)
+    table = _listing_classes(open_table(path)).without(wanted.ignore)
     if not table.names:
         raise InputError("no column is left to read", where=str(path), hint="Ignore fewer columns")
     layout = find_layout(table, wanted)
@@ -180,9 +180,12 @@ def classes_file(path: PathLike) -> Path:
 
 def _order(table: FileTable, wanted: Wanted) -> Names | None:
     """The classes that the user, the file or the file beside it lists."""
-    if wanted.classes is not None:
-        return wanted.classes
-    return table.classes if table.classes is not None else _sidecar_classes(table.path)
+    return wanted.classes if wanted.classes is not None else table.classes
+
+
+def _listing_classes(table: FileTable) -> FileTable:
+    """The table with the classes that the file beside it lists, where it lists none itself."""
+    return table if table.classes is not None else replace(table, classes=_sidecar_classes(table.path))
 
 
 def _is_missing(names: Names, wanted: Wanted) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from dissensus.errors import InputError
 from dissensus.votes.assembly import default_classes
 from dissensus.votes.delimited import DELIMITERS, swallowed_rows
 from dissensus.votes.files import Kind, PathLike, kind_of
-from dissensus.votes.layouts import Format, check_format
+from dissensus.votes.layouts import Format, check_format, needs_listed_classes
 from dissensus.votes.parquet_files import METADATA_CLASSES
 from dissensus.votes.read import classes_file
 from dissensus.votes.roles import RANKS
@@ -44,7 +44,8 @@ def write_votes(
 
     The order of the classes, and classes that nobody chose, are kept in the metadata of a Parquet file and in the header
     of a count matrix. For other tables they are written to `votes.csv.classes.json`, only where they differ from what
-    `read_votes` takes by default (the labels that occur, sorted). The file is written completely or not at all.
+    `read_votes` takes by default (the labels that occur, sorted); for a count matrix, where a class would be taken for
+    something else (`label`, `total`). The file is written completely or not at all.
     """
     check_format(format)
     kind = _writable_kind(path)
@@ -65,8 +66,7 @@ def write_votes(
             metadata = {METADATA_CLASSES: json.dumps(votes.classes)}
             pa.parquet.write_table(pa.table(columns).replace_schema_metadata(metadata), file)
         else:
-            occurring = default_classes([votes.classes[index] for index in np.unique(votes.cells.label)])
-            _write_sidecar(path, None if layout == "counts" or occurring == votes.classes else votes.classes)
+            _write_sidecar(path, votes.classes if _needs_sidecar(votes, layout) else None)
             _write_text(file, kind, columns)
 
 
@@ -166,6 +166,13 @@ def _wide(votes: Votes, path: PathLike) -> dict[str, pa.Array]:
 def _counts(votes: Votes) -> dict[str, pa.Array]:
     columns = {name: pa.array(column) for name, column in zip(votes.classes, votes.counts.T, strict=True)}
     return {_item_column(votes.classes): pa.array(votes.items, pa.string()), **columns}
+
+
+def _needs_sidecar(votes: Votes, layout: Format) -> bool:
+    """Whether the reader would take other classes than these from the table alone."""
+    if layout == "counts":
+        return needs_listed_classes(votes.counts, votes.classes)
+    return default_classes([votes.classes[index] for index in np.unique(votes.cells.label)]) != votes.classes
 
 
 def _item_column(taken: Sequence[str]) -> str:

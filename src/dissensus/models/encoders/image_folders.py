@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,20 @@ from dissensus.errors import InputError
 ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 PIXELS = 256
 """Width and height that pictures are scaled to; encoders scale further down by themselves."""
+
+
+def picture_names(folder: Path) -> tuple[str, ...]:
+    """All pictures of a folder, sorted, without their endings; with them where two differ in nothing else."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in ENDINGS]
+    if not paths:
+        hint = f"It should hold files that end in {', '.join(sorted(ENDINGS))}"
+        raise InputError("there is no picture in this folder", where=str(folder), hint=hint)
+    stems = Counter(path.stem for path in paths)
+    names = tuple(path.stem if stems[path.stem] == 1 else path.name for path in paths)
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        what = f"two pictures are called {repeated[0]!r}"
+        raise InputError(what, where=str(folder), hint="Give every picture its own name")
+    return names
 
 
 def read_folder(folder: Path, items: Sequence[str], pixels: int = PIXELS) -> Tensor:

@@ -195,7 +195,7 @@ def _recognises_rows(document: Document) -> bool:
 def _read_rows(document: JsonDocument | LinesDocument | TableDocument, asked: Asked) -> VoteRows:
     votes, answered = VoteList(), []
     for place, record in document.records():
-        if required(record, "annotation_id", place) is None:
+        if required(record, "annotation_id", place) in (None, ""):
             votes.skip("tasks without an annotation")
         else:
             answered.append((place, record))
