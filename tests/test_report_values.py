@@ -217,6 +217,18 @@ def test_bars_show_each_items_distributions(publish, ledger, tmp_path):
     assert [line["value"] for line in lines] == ["0.75", "0.25", "1.0", "0.0"]
 
 
+@pytest.mark.parametrize(
+    "change", [{"shares": {}}, {"classes": [], "shares": {"People": []}}, {"shares": {"People": [0.0, 0.0]}},
+               {"shares": {"People": [-1.0, 2.0]}}, {"shares": {"People": [1.0]}}]
+)  # fmt: skip
+def test_an_item_without_shares_is_refused(change, publish, ledger, tmp_path):
+    item = {"name": "one", "said": "s", "classes": ["yes", "no"], "shares": {"People": [0.75, 0.25]}, **change}
+    ids = {"0": publish("a", 0, facts={"items": [item]})}
+    exhibit = BarChart(key="f", title="F", cells={"a": {"": ids}}, items=fact("items"))
+    with pytest.raises(InputError, match="'one' has"):
+        written(experiment(exhibit), ledger, tmp_path)
+
+
 def test_what_is_not_finished_is_said(publish, ledger, tmp_path):
     runs = {"a": {"0": "absent", "1": publish("a", 0, {"v": 1.0})}, "b": {"0": "none"}}
     claim = Claim("a beats b", "lower", {"a": {"0": "absent"}, "b": {"0": "none"}}, (V,))

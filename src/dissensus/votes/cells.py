@@ -139,12 +139,16 @@ def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     return is_missing
 
 
+BLANKS = " \t\r\n\v\f\u00a0"
+"""What may stand around a number. Unicode's separators 0x1c to 0x1f are blanks to Arrow, and damage in a file."""
+
+
 def numbers(column: pa.ChunkedArray) -> Floats | None:
     """[V] as float64, NaN where missing; None if any cell is not a number."""
     column = _decoded(storage(column))
     kind = column.type
     if _is_text(kind):
-        column = pc.utf8_trim_whitespace(column)
+        column = pc.utf8_trim(column, characters=BLANKS)
         column = pc.if_else(pc.equal(column, ""), None, column)
     elif not (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind)
