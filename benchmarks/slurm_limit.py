@@ -1,4 +1,4 @@
-"""Tasks of a real Slurm, one killed, one that Slurm warns of its time limit and that is queued again: the same bits as alone.
+"""On a real Slurm, one task is killed and one is warned of its time limit and queued again: the same bits as alone.
 
 It needs root and Debian's slurmctld, slurmd, slurm-client and munge, and takes some minutes. The test of the same name
 runs in the suite with the signal alone.
