@@ -6,7 +6,7 @@ Each command runs in a process of its own, as a user runs it, on two or more siz
 seconds of the processor count, which a busy machine stretches less than those of the clock; both are printed. The start
 of the program (imports) is measured with a tiny input and taken off: time = start + c · size^exponent, fitted to the
 largest size and the smallest that takes half a second more than the start. Asserted of `score`,
-`runs ls` and `inspect`: exponents of at most 1.05 (--slack adds to it), `score` of 1,000,000 × 10 in 15 s
+`runs ls`, `inspect` and the report: exponents of at most 1.05 (--slack adds to it), `score` of 1,000,000 × 10 in 15 s
 and 1 GB, `runs ls` of 10,000 runs in 2 s beyond its start.
 """
 
@@ -34,7 +34,7 @@ SIZES = {
 }
 CLASSES, VOTES, SEEDS = 10, 10, 50
 TURNS = 3
-ASSERTED = ("score", "runs_ls", "inspect")
+ASSERTED = ("score", "runs_ls", "inspect", "report")
 
 
 def main():

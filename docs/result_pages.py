@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,11 +116,11 @@ def take(folder: str, ledger: Ledger) -> None:
     print(f"{pack(runs, sorted(named), file)} records packed")
 
 
-@dataclass(frozen=True)
 class Together:
     """The runs of several sources; where more than one has a run, the first is read."""
 
-    sources: tuple[RunSource, ...]
+    def __init__(self, sources: tuple[RunSource, ...]) -> None:
+        self.sources = sources
 
     def __contains__(self, run_id: str) -> bool:
         return any(run_id in source for source in self.sources)

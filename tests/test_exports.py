@@ -275,3 +275,10 @@ def test_every_sample_on_the_page_is_read_as_the_page_says(tmp_path):
             document = open_document(path)
             assert [other for other, reader in EXPORTS.items() if reader.recognises(document)] == [name]
             assert read_export(path).n_votes > 0
+
+
+@pytest.mark.parametrize("cell", ["1.\x1d", "\x1f.0", "1.0\x1c"])
+def test_a_number_with_a_control_character_is_no_class_of_a_cleanlab_table(cell, tmp_path):
+    path = tmp_path / "frame.csv"
+    path.write_text(f",A1,A2,A3\n0,1.0,,0.0\n1,,{cell},2.0\n2,0.0,0.0,1.0\n")
+    assert read_export(path) is None

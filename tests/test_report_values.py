@@ -198,7 +198,9 @@ def test_a_gap_is_taken_in_pairs_and_shown_with_its_interval(publish, ledger, tm
     assert "<br>3 pairs |" in text
     assert "| unpaired | – |" in text
     assert html.count("no difference") == 1
-    gaps = [float(line["value"]) for line in lines if line["point"] == "hard minus soft" and line["statistic"] == "value"]
+    gaps = [
+        float(line["value"]) for line in lines if line["checkpoint"] == "hard minus soft" and line["statistic"] == "value"
+    ]
     assert gaps == pytest.approx([0.5, 0.6, 0.7])
 
 
@@ -243,6 +245,18 @@ def test_bars_show_each_items_distributions(publish, ledger, tmp_path):
     assert "People: yes 75%, no 25%" in html
     assert "one &lt;b&gt;" in html
     assert [line["value"] for line in lines] == ["0.75", "0.25", "1.0", "0.0"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"shares": {}}, {"classes": [], "shares": {"People": []}}, {"shares": {"People": [0.0, 0.0]}},
+               {"shares": {"People": [-1.0, 2.0]}}, {"shares": {"People": [1.0]}}]
+)  # fmt: skip
+def test_an_item_without_shares_is_refused(change, publish, ledger, tmp_path):
+    item = {"name": "one", "said": "s", "classes": ["yes", "no"], "shares": {"People": [0.75, 0.25]}, **change}
+    ids = {"0": publish("a", 0, facts={"items": [item]})}
+    exhibit = BarChart(key="f", title="F", cells={"a": {"": ids}}, items=fact("items"))
+    with pytest.raises(InputError, match="'one' has"):
+        written(experiment(exhibit), ledger, tmp_path)
 
 
 def test_what_is_not_finished_is_said(publish, ledger, tmp_path):

@@ -324,8 +324,11 @@ class _BarItem(TypedDict):
 def _bar_items(exhibit: BarChart[str], run: Run) -> Sequence[_BarItem]:
     items: list[_BarItem] = as_type(exhibit.items, run, list[_BarItem] | None) or []
     for item in items:
-        if any(len(shares) != len(item["classes"]) for shares in item["shares"].values()):
+        parts = list(item["shares"].values())
+        if not item["classes"] or not parts or any(len(shares) != len(item["classes"]) for shares in parts):
             raise InputError(f"{item['name']!r} has not one share per class", where=f"run {run.id}", state="")
+        if not all(0 <= share < 1.001 for shares in parts for share in shares) or not any(map(any, parts)):
+            raise InputError(f"{item['name']!r} has shares that are no shares", where=f"run {run.id}", state="")
     return items
 
 

@@ -145,7 +145,7 @@ def numbers(column: pa.ChunkedArray) -> Floats | None:
     column = _decoded(storage(column))
     kind = column.type
     if _is_text(kind):
-        column = pc.utf8_trim(column, BLANKS)
+        column = pc.utf8_trim(column, characters=BLANKS)
         column = pc.if_else(pc.equal(column, ""), None, column)
     elif not (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind)
