@@ -1,6 +1,8 @@
-"""All architectures together: a new one is tested by being listed in ARCHITECTURES, at a small size by an entry in SMALL."""
+"""All architectures together: a new one is tested by being listed in ARCHITECTURES; SMALL may have a small size of it."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 import torch
@@ -172,8 +174,10 @@ def test_gradients_reach_the_pixels_and_every_parameter(member):
 def before_batch_norm(model: nn.Module) -> set[str]:
     """Names of the biases that batch norm takes away in training, up to rounding: those of VGG's convolutions."""
     parts = [(name, part) for name, part in model.named_modules() if not list(part.children())]
-    pairs = zip(parts, parts[1:], strict=False)
-    convolutions = [(name, a) for (name, a), (_, b) in pairs if isinstance(a, nn.Conv2d) and isinstance(b, nn.BatchNorm2d)]
+    pairs = pairwise(parts)
+    convolutions = [
+        (name, a) for (name, a), (_, b) in pairs if isinstance(a, nn.Conv2d) and isinstance(b, nn.BatchNorm2d)
+    ]
     return {f"{name}.bias" for name, convolution in convolutions if convolution.bias is not None}
 
 
