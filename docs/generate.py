@@ -19,6 +19,8 @@ from dissensus.cli import cli
 from dissensus.experiments.description import SCALES
 from dissensus.experiments.plan import size
 from dissensus.metrics import METRICS
+from dissensus.models import ARCHITECTURES
+from dissensus.models.listing import list_models
 from dissensus.recipes import RECIPES, scales_of
 
 ROOT = Path(__file__).parent.parent
@@ -46,6 +48,14 @@ def recipes() -> str:
         rows.append(f"| `{name}` | {make('laptop', None).title} | {' | '.join(sizes)} |")
     head = f"| recipe | question | {' | '.join(f'{scale} runs' for scale in SCALES)} |"
     return "\n".join([head, "|---|---|" + "---|" * len(SCALES), *rows])
+
+
+def models() -> str:
+    """One row per model, at its default size."""
+    rows = [
+        f"| `{row.name}` | {row.parameters:,} | {row.flops:,} | {row.published} |" for row in list_models(ARCHITECTURES)
+    ]
+    return "\n".join(["| model | parameters | FLOPs per image | published as |", "|---|---:|---:|---|", *rows])
 
 
 def commands() -> str:
@@ -131,7 +141,7 @@ def _prose(text: str | None) -> str:
 
 
 WHOLE: dict[str, Callable[[], str]] = {"docs/commands.md": commands, "docs/reference.md": reference}
-PARTS: dict[str, Callable[[], str]] = {"layers": layers, "metrics": metrics, "recipes": recipes}
+PARTS: dict[str, Callable[[], str]] = {"layers": layers, "metrics": metrics, "models": models, "recipes": recipes}
 
 
 def pages() -> dict[Path, str]:

@@ -13,6 +13,7 @@ from dissensus.labels.delivery import DELIVERIES
 from dissensus.labels.mixing import MIXINGS
 from dissensus.labels.targets import TARGETS
 from dissensus.metrics import METRICS
+from dissensus.models import ARCHITECTURES
 from dissensus.recipes import RECIPES
 
 ROOT = Path(__file__).parent.parent
@@ -43,6 +44,7 @@ def test_a_stale_page_is_noticed(generator, monkeypatch):
         ("metrics.md", METRICS),
         ("recipes.md", RECIPES),
         ("commands.md", cli.commands),
+        ("models.md", ARCHITECTURES),
         ("architecture.md", [*TARGETS, *DELIVERIES, *MIXINGS]),
     ],
 )
@@ -57,7 +59,9 @@ def test_links_between_pages_lead_somewhere():
             assert link.startswith("https://") or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/extending.md", "docs/own-loop.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/recipes.md", "docs/extending.md", "docs/models.md", "docs/own-loop.md"]
+)
 def test_python_in_the_docs_runs_as_written(page, tmp_path):
     code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
     cli(["example", str(tmp_path / "try")], standalone_mode=False)

@@ -14,7 +14,25 @@ from dissensus import random
 from dissensus.errors import InputError
 from dissensus.labels.delivery import Soft
 from dissensus.labels.targets import Target
-from dissensus.models import Duq, Linear, McDropout, Mlp, ResNet20, Smallcnn, Sngp, Speedy, load_model, new_model
+from dissensus.models import (
+    DenseNet,
+    Duq,
+    Linear,
+    McDropout,
+    Mlp,
+    PreactResNet,
+    PyramidNet,
+    ResNet20,
+    ResNeXt,
+    ShakeShake,
+    Smallcnn,
+    Sngp,
+    Speedy,
+    Vgg,
+    WideResNet,
+    load_model,
+    new_model,
+)
 from dissensus.models.mc_dropout import MaskedDropout
 from dissensus.models.spectral import SpectralBound
 from dissensus.models.twice_differentiable import TwiceDifferentiableBatchNorm, TwiceDifferentiableConv
@@ -29,7 +47,18 @@ HEADS = {
     "duq": lambda trunk: Duq(trunk, embedding=6),
     "mc_dropout": lambda trunk: McDropout(trunk, samples=3),
 }
-TRUNKS = {"smallcnn": Smallcnn(4, 8), "resnet20": ResNet20(), "speedy": Speedy((8, 8))}
+TRUNKS = {
+    "smallcnn": Smallcnn(4, 8),
+    "resnet20": ResNet20(),
+    "speedy": Speedy((8, 8)),
+    "vgg": Vgg((1, 1), 4),
+    "wrn": WideResNet(10, 1, base=4),
+    "resnet_preact": PreactResNet(11, 4),
+    "resnext": ResNeXt(11, 2, 4),
+    "densenet": DenseNet(10, 4),
+    "pyramidnet": PyramidNet(8, 6, 4),
+    "shake_shake": ShakeShake(8, 4, 4),
+}
 
 every_head = pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 

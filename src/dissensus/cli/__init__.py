@@ -18,6 +18,7 @@ from dissensus.cli.experiment_commands import demo, recipes, report, run
 from dissensus.cli.export_command import export
 from dissensus.cli.inspect_command import inspect
 from dissensus.cli.model_commands import example, fit, predict
+from dissensus.cli.models_command import models
 from dissensus.cli.output import printable, safe_output, silence
 from dissensus.cli.plan_command import plan
 from dissensus.cli.run_commands import runs, watch
@@ -67,6 +68,7 @@ COMMANDS = (
     watch,
     slurm,
     data,
+    models,
 )
 for command in COMMANDS:
     cli.add_command(command)

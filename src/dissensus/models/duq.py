@@ -71,6 +71,7 @@ class Duq:
     penalty: float = 0.5
     own_head: bool = False
     probabilities: Literal["kernels", "softmax"] = "kernels"
+    published: ClassVar[str] = "DUQ on ResNet-20 (van Amersfoort et al. 2020)"
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> DuqModel:
         """For inputs of `shape` (without the batch)."""

@@ -4,13 +4,14 @@ Dropout stays on when the network is asked: the prediction is the mean of the so
 is the total uncertainty; what it exceeds the mean entropy of the single masks by, the mutual information, is the part
 that the masks disagree on.
 
-The masks of predictions are fixed: the same for every item and every call, from a stream of their own. The prediction is
-thus a function of the input alone, whatever else is in its batch, and an attack can differentiate it.
+The masks of predictions are fixed: the same for every item and every call, from a stream of their own. The prediction
+is thus a function of the input alone, whatever else is in its batch, and an attack can differentiate it.
 
-Where: a residual block has its dropout between its two convolutions (as Zagoruyko & Komodakis 2016, who also take 0.3),
-and a network that has dropout already gets this rate there. Elsewhere it goes before every convolution and dense layer
-but the first, and before the head. Of maps whole channels are dropped (Tompson et al. 2015): neighbouring pixels say
-nearly the same, so that dropping single ones hides little, and costs half a step more.
+Where: a block of a convolutional family has its dropout before its last convolution (as Zagoruyko & Komodakis 2016, who
+also take 0.3; Shake-Shake in each branch), and a network that has dropout already gets this rate there. Elsewhere it
+goes before every convolution and dense layer but the first, and before the head. Of maps whole channels are dropped
+(Tompson et al. 2015): neighbouring pixels say nearly the same, so that dropping single ones hides little, and costs
+half a step more.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from dissensus.models.classifier import Classifier
 from dissensus.models.model import Architecture
 from dissensus.models.on_trunk import OnTrunk, build_trunk
 from dissensus.models.predictions import Predictions
-from dissensus.models.resnet import ResidualBlock, ResNet20
+from dissensus.models.resnet import ResNet20
+from dissensus.models.stages import DropoutBlock
 
 VALUES_AT_ONCE = 2**20
 """How many input values, repeated for the masks, go through the network in one pass: 341 images of 3×32×32, which
@@ -45,6 +47,7 @@ class McDropout:
     trunk: Architecture = field(default_factory=ResNet20)
     rate: float = 0.3
     samples: int = 20
+    published: ClassVar[str] = "MC dropout on ResNet-20 (Gal & Ghahramani 2016)"
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> McDropoutModel:
         """For inputs of `shape` (without the batch)."""
@@ -152,7 +155,7 @@ def insert_dropout(trunk: Classifier, rate: float) -> None:
     """Put dropout into a network, by the rule at the head of this file."""
     body, places = trunk.body, 0
     for part in body.modules():
-        if isinstance(part, ResidualBlock):
+        if isinstance(part, DropoutBlock):
             part.dropout, places = MaskedDropout(rate, places), places + 1
     for index, part in enumerate(body):
         if isinstance(part, nn.Dropout):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ class Mlp:
     hidden: tuple[int, ...] = (256,)
     dropout: float = 0.2
     standardise: bool = True
+    published: ClassVar[str] = "MLP head (Singh et al. 2025)"
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
         """For inputs of `shape` (without the batch)."""

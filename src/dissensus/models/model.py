@@ -65,8 +65,23 @@ class Model(nn.Module, ABC):
         return None
 
 
+class RandomInTraining(nn.Module):
+    """A part that draws from torch's global generator in training, as dropout does, and not in eval mode."""
+
+
+def random_in_training(model: nn.Module) -> bool:
+    """Whether a training step draws: then it needs a stream of its own."""
+    return any(
+        isinstance(part, RandomInTraining) or (isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0)
+        for part in model.modules()
+    )
+
+
 class Architecture(Protocol):
-    """A network described: a frozen dataclass, which is written into a spec."""
+    """A network described: a frozen dataclass, which is written into a spec.
+
+    A class may have a `published: ClassVar[str]`, which says what its defaults are known as; `dissensus models` lists it.
+    """
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Model:
         """A network for inputs of `shape` (without the batch), with the mean and std of its training inputs per channel.

@@ -39,7 +39,7 @@ def build_trunk(
         raise InputError(
             f"{type(architecture).__name__} has a head that cannot be replaced",
             where="model",
-            hint="Use a plain network as the trunk: Linear, Mlp, Smallcnn, ResNet18, ResNet20, Speedy, …",
+            hint="Use a plain network as the trunk: Linear, Mlp, Smallcnn, Speedy, ResNet, Vgg, …",
             state="",
         )
     return trunk

@@ -68,6 +68,7 @@ class Sngp:
     momentum: float | None = None
     likelihood: Literal["softmax", "gaussian"] = "softmax"
     mean_field: float = math.pi / 8
+    published: ClassVar[str] = "SNGP on ResNet-20 (Liu et al. 2020)"
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> SngpModel:
         """For inputs of `shape` (without the batch)."""

@@ -14,6 +14,7 @@ smaller than 32×32 work: a stage does not halve a single pixel.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,7 @@ class Speedy:
 
     widths: tuple[int, ...] = (32, 128, 128)
     scale: float = 1 / 9
+    published: ClassVar[str] = "narrower than airbench94 (Jordan 2024)"
 
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> Classifier:
         """For images of `shape` [C, H, W] (without the batch); its stem waits to be whitened by `prepare`."""

@@ -24,6 +24,7 @@ from dissensus.errors import InputError
 from dissensus.labels.delivery import Labels
 from dissensus.labels.mixing import Mixing, Unmixed
 from dissensus.models import Model
+from dissensus.models.model import random_in_training
 from dissensus.training.augmentation import Augment, NoAugment
 from dissensus.training.averaging import Average, Ema, install, installed, moved
 from dissensus.training.distributed import ALONE, Group, Loss
@@ -197,11 +198,11 @@ class _Training:
 
 @contextmanager
 def _dropout_streams(model: nn.Module, seed: int, epoch: int, rank: int) -> Iterator[Callable[[int], object]]:
-    """A function that puts torch's global generator at the start of a step's dropout stream; a no-op without dropout.
+    """A function that puts torch's global generator at the start of a step's dropout stream; a no-op where nothing draws.
 
     Every process of a group has masks of its own; the first has those of a process on its own.
     """
-    if not any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in model.modules()):
+    if not random_in_training(model):
         yield lambda step: None  # noqa: ARG005
         return
     with random.seeded(seed, "dropout", epoch):  # puts the global generator back afterwards
