@@ -24,6 +24,7 @@ from dissensus.engine.measures.own_uncertainty import OwnUncertainty
 from dissensus.engine.measures.reliability_curve import Reliability
 from dissensus.engine.measures.robustness import Attack
 from dissensus.engine.measures.sharpness import Hessian
+from dissensus.engine.measures.shifted_data import ShiftedScores
 from dissensus.engine.measures.similarity import Cka, GradCam
 from dissensus.engine.measures.single_items import Examples, Untied
 from dissensus.engine.measures.sparse_target import SparseTarget
@@ -60,6 +61,7 @@ __all__ = [
     "Paired",
     "Reliability",
     "ScoreDifference",
+    "ShiftedScores",
     "Slices",
     "SparseTarget",
     "Tell",
@@ -94,6 +96,7 @@ MEASURES: dict[str, type] = table(
     Paired,
     Reliability,
     ScoreDifference,
+    ShiftedScores,
     Slices,
     SparseTarget,
     Untied,
