@@ -23,8 +23,8 @@ def pictures_in(folder: Path) -> list[Path]:
 def read_pictures(files: Sequence[Path], name: str, *, scale: bool = False) -> Tensor:
     """uint8 [N, 3, 32, 32], in the order of the files; grey pictures become colour.
 
-    With `scale`, pictures of another size are scaled with a box filter, as CINIC-10 and ImageNet32 were made; without, they
-    are refused.
+    With `scale`, pictures of another size are scaled with a box filter, as CINIC-10 and ImageNet32 did; without
+    they are refused.
     """
     try:
         from PIL import Image

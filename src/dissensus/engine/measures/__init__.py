@@ -22,7 +22,7 @@ from dissensus.engine.measures.model_size import ModelSize
 from dissensus.engine.measures.out_of_distribution import OutOfDistribution
 from dissensus.engine.measures.own_uncertainty import OwnUncertainty
 from dissensus.engine.measures.reliability_curve import Reliability
-from dissensus.engine.measures.robustness import Attack
+from dissensus.engine.measures.robustness import Attack, SoftAttack, TransferAttack
 from dissensus.engine.measures.sharpness import Hessian
 from dissensus.engine.measures.shifted_data import ShiftedScores
 from dissensus.engine.measures.similarity import Cka, GradCam
@@ -63,8 +63,10 @@ __all__ = [
     "ScoreDifference",
     "ShiftedScores",
     "Slices",
+    "SoftAttack",
     "SparseTarget",
     "Tell",
+    "TransferAttack",
     "Untied",
     "VoteStatistics",
     "WinnerScores",
@@ -98,7 +100,9 @@ MEASURES: dict[str, type] = table(
     ScoreDifference,
     ShiftedScores,
     Slices,
+    SoftAttack,
     SparseTarget,
+    TransferAttack,
     Untied,
     VoteStatistics,
     WinnerScores,
