@@ -21,6 +21,7 @@ from dissensus.engine.measures import (
     Cka,
     Convergence,
     Ensemble,
+    EntropyConcentration,
     Evaluation,
     Examples,
     Gathered,
@@ -36,6 +37,7 @@ from dissensus.engine.measures import (
     OutOfDistribution,
     OwnUncertainty,
     Paired,
+    RankedShares,
     Reliability,
     ScoreDifference,
     ShiftedScores,
@@ -86,6 +88,8 @@ ASKED: dict[str, tuple[Measure, str]] = {
     "examples": (Examples(("soft", "hard"), "disputed"), "soft hard"),
     "mean_score": (MeanScore(), "slices slices"),
     "vote_statistics": (VoteStatistics(DIGITS), ""),
+    "entropy_concentration": (EntropyConcentration(DIGITS), ""),
+    "ranked_shares": (RankedShares(), "soft"),
     "cka": (Cka(), "soft other"),
     "grad_cam": (GradCam(), "soft other"),
     "attack": (Attack(epsilon=0.05, items=30), "soft"),
@@ -99,7 +103,7 @@ ASKED: dict[str, tuple[Measure, str]] = {
 }
 CHEAP = {
     *("convergence", "reliability", "slices", "paired", "mean_score", "untied", "examples", "lowest"),
-    *("gathered", "score_difference", "winner_scores"),
+    *("gathered", "score_difference", "winner_scores", "ranked_shares"),
 }
 every_measure = pytest.mark.parametrize("name", MEASURES)
 

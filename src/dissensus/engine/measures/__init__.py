@@ -10,6 +10,7 @@ from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures.baseline_scores import BaselineScores
 from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation
 from dissensus.engine.measures.disagreement_slices import Slices
+from dissensus.engine.measures.disputed_items import EntropyConcentration
 from dissensus.engine.measures.gathered_scores import Gathered, ScoreDifference
 from dissensus.engine.measures.grid_winner import Lowest, WinnerScores
 from dissensus.engine.measures.label_noise import GradientVariance
@@ -21,6 +22,7 @@ from dissensus.engine.measures.method_pairs import MeanScore, Paired
 from dissensus.engine.measures.model_size import ModelSize
 from dissensus.engine.measures.out_of_distribution import OutOfDistribution
 from dissensus.engine.measures.own_uncertainty import OwnUncertainty
+from dissensus.engine.measures.ranked_shares import RankedShares
 from dissensus.engine.measures.reliability_curve import Reliability
 from dissensus.engine.measures.robustness import Attack, SoftAttack, TransferAttack
 from dissensus.engine.measures.sharpness import Hessian
@@ -44,6 +46,7 @@ __all__ = [
     "Cka",
     "Convergence",
     "Ensemble",
+    "EntropyConcentration",
     "Evaluation",
     "Examples",
     "Gathered",
@@ -59,6 +62,7 @@ __all__ = [
     "OutOfDistribution",
     "OwnUncertainty",
     "Paired",
+    "RankedShares",
     "Reliability",
     "ScoreDifference",
     "ShiftedScores",
@@ -83,6 +87,7 @@ MEASURES: dict[str, type] = table(
     Cka,
     Convergence,
     Ensemble,
+    EntropyConcentration,
     Evaluation,
     Examples,
     Gathered,
@@ -96,6 +101,7 @@ MEASURES: dict[str, type] = table(
     OutOfDistribution,
     OwnUncertainty,
     Paired,
+    RankedShares,
     Reliability,
     ScoreDifference,
     ShiftedScores,
