@@ -121,7 +121,7 @@ def matched_noise(x: Tensor, attacked: Tensor, *, seed: int = 0) -> Tensor:
     noise = torch.randn(clean.shape, generator=random.generator(seed, "attack", "noise")).to(clean)
     norm, drawn = ((part.flatten(1).norm(dim=1)) for part in (attacked.cpu() - clean, noise))
     scale = (norm / drawn.clamp_min(torch.finfo(drawn.dtype).tiny)).reshape(-1, *[1] * (clean.ndim - 1))
-    return (clean + scale * noise).clamp(0, 1)
+    return torch.clamp(clean + scale * noise, 0, 1)
 
 
 def logit_gradient(logits: Tensor, target: Tensor) -> Tensor:
