@@ -33,7 +33,7 @@ def root(tmp_path, monkeypatch):
     write_svhn(tmp_path)
     write_sample(tmp_path, "cinic10-imagenet")
     monkeypatch.setenv("DISSENSUS_DATA", str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
 
 
@@ -77,8 +77,10 @@ def test_the_whole_table_is_that_of_the_network_itself(root, capsys):
     assert document["shifted"]["cinic10_imagenet"]["items"] == 20
     assert "soft_nll" not in document["shifted"]["cinic10_imagenet"]["scores"]
     said = capsys.readouterr()
-    for words in ("cifar10h, tempered to votes", "after fgsm", "noise of the norm of pgd", "cinic10_imagenet", "svhn"):
+    for words in ("cifar10h, tempered (votes)", "after fgsm", "noise sized as pgd", "cinic10_imagenet", "svhn"):
         assert words in said.out
+    assert f"{raw['soft_nll']:.4f}" in said.out
+    assert "…" not in said.out, "no number is cut short at 80 columns"
     assert "cinic10_imagenet is a sample of 20 images" in said.err
     assert "fair only if the network was trained on none of them" in said.err
 

@@ -249,7 +249,14 @@ def _print(document: dict[str, Any]) -> None:
         console.print(words.title, style="bold", highlight=False, markup=False)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column, head in enumerate(words.heads):
-            table.add_column(head, justify="right" if column else "left")
+            table.add_column(head, justify="right" if column else "left", no_wrap=column > 0)
         for row in words.rows:
             table.add_row(*row)
         console.print(table)
+    console.print(
+        "\nSBA: second-best accuracy; strict: on items whose people have a strict first, second and third choice.\n"
+        "if right, if wrong: mean confidence. Noise is Gaussian, of the attack's norm per item.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

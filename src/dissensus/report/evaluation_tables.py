@@ -9,29 +9,23 @@ from dataclasses import dataclass
 
 from dissensus.store.spec import Json
 
-COLUMNS = (
-    "accuracy",
-    "nll_gold",
-    "soft_nll",
-    "second_best_accuracy",
-    "second_best_accuracy_well_defined",
-    "ece_mass_15",
-    "smooth_ece",
-    "confidence_right",
-    "confidence_wrong",
-)
-HEADS = (
-    "accuracy",
-    "nll_gold",
-    "soft_nll",
-    "SBA",
-    "SBA strict",
-    "ece_mass_15",
-    "smooth_ece",
-    "conf. right",
-    "conf. wrong",
-)
-CALIBRATIONS = {"raw": "", "tempered_votes": ", tempered to votes", "tempered_gold": ", tempered to labels"}
+COLUMNS: dict[str, dict[str, str]] = {
+    "Scores": {
+        "accuracy": "accuracy",
+        "nll_gold": "nll_gold",
+        "soft_nll": "soft_nll",
+        "second_best_accuracy": "SBA",
+        "second_best_accuracy_well_defined": "strict",
+    },
+    "Calibration": {
+        "ece_mass_15": "ece_mass_15",
+        "smooth_ece": "smooth_ece",
+        "confidence_right": "if right",
+        "confidence_wrong": "if wrong",
+    },
+}
+"""The metrics of each table, and what their columns are called: narrow enough for 80 characters."""
+CALIBRATIONS = {"raw": "", "tempered_votes": ", tempered (votes)", "tempered_gold": ", tempered (labels)"}
 
 
 @dataclass(frozen=True)
@@ -45,19 +39,25 @@ class TextTable:
 
 def evaluation_tables(document: Json) -> list[TextTable]:
     """What a person reads first; the JSON file has every metric."""
-    rows = [
-        (condition, f"{items:,}", *(_number(scores.get(column)) for column in COLUMNS))
-        for condition, items, scores in _conditions(document)
-        if "auroc_msp" not in scores
+    tables = [
+        TextTable(
+            title,
+            ("", "items", *columns.values()),
+            tuple(
+                (condition, f"{items:,}", *(_number(scores.get(column)) for column in columns))
+                for condition, items, scores in _conditions(document)
+                if "accuracy" in scores
+            ),
+        )
+        for title, columns in COLUMNS.items()
     ]
-    tables = [TextTable("Scores", ("", "items", *HEADS), tuple(rows))]
     if document["ood"]:
         names = list(next(iter(document["ood"].values()))["scores"])
         outside = tuple(
             (data, f"{part['items']:,}", *(_number(part["scores"][name]) for name in names))
             for data, part in document["ood"].items()
         )
-        heads = ("", "items", *(name.removeprefix("auroc_") for name in names))
+        heads = ("", "items", *(name.removeprefix("auroc_").removeprefix("predictive_") for name in names))
         tables.append(TextTable("Out of distribution: AUROC of each detector", heads, outside))
     return tables
 
@@ -92,7 +92,7 @@ def _conditions(document: Json) -> Iterator[tuple[str, int, Mapping[str, float |
     for calibration, scores in document["scores"].items():
         yield f"{name}{CALIBRATIONS[calibration]}", items, scores
     for attack, part in document["attacks"].items():
-        for state, words in (("clean", "before"), ("attacked", "after"), ("noise", "noise of the norm of")):
+        for state, words in (("clean", "before"), ("attacked", "after"), ("noise", "noise sized as")):
             yield f"{words} {attack}", part["items"], part["scores"][state]
     for data, part in document["shifted"].items():
         yield data, part["items"], part["scores"]
