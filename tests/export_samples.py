@@ -320,6 +320,17 @@ LABELS = {
         "random_label3": [5, 8, 9],
     }.items()
 }
+TRIALS = b"""annotator_id,trial_index,is_attn_check,true_category,chosen_category,true_label,chosen_label,correct_guess,\
+cifar10_test_test_idx,image_filename,subcategory,reaction_time,time_elapsed
+0,1,0,cat,cat,3,3,1,1,a.png,tabby,812.5,1000
+0,2,1,dog,dog,5,5,1,-99999,b.png,hound,600,2000
+0,3,0,ship,truck,8,9,0,0,c.png,liner,1500,3000
+7,1,0,cat,dog,3,5,0,1,a.png,tabby,90,1000
+7,2,1,dog,cat,5,3,0,-99999,b.png,hound,400,2000
+9,1,0,cat,dog,3,5,0,1,a.png,tabby,-20,1000
+9,2,1,dog,dog,5,5,1,-99999,b.png,hound,700,2000
+"""
+TRIAL_VOTES = (("0", "0", "truck", 1), ("1", "0", "cat", 1), ("1", "9", "dog", 1))
 CIFAR_N_VOTES = (("0", None, "3", 2), ("0", None, "5", 1), ("1", None, "8", 2), ("1", None, "0", 1), ("2", None, "9", 3))
 
 SAMPLES = (
@@ -536,6 +547,13 @@ SAMPLES = (
     ),
     ExportSample("cifar-n", "CIFAR-10_human.pt", saved(LABELS), CIFAR_N_VOTES),
     ExportSample(
+        "cifar-10h",
+        "cifar10h-raw.csv",
+        TRIALS,
+        TRIAL_VOTES,
+        ("attention checks (3)", "votes of 1 of 3 annotators", "less than 75%"),
+    ),
+    ExportSample(
         "torch",
         "answers.pt",
         saved(torch.tensor([[1, -1], [0, 2]])),
@@ -714,6 +732,10 @@ REFUSED = (
     ExportSample("davidson", "sum.csv", DAVIDSON.replace(b"0,3,0,0,3", b"0,4,0,0,3"), says="add up to 3"),
     ExportSample("cifar-n", "weights.pt", saved({"layer.weight": torch.zeros(2, 2)}), says="no random_label1"),
     ExportSample("cifar-n", "range.pt", saved(LABELS | {"random_label1": np.array([3, 8, 12])}), says="outside 0 to 9"),
+    ExportSample("cifar-10h", "label.csv", TRIALS.replace(b"8,9,0", b"8,12,0"), says="chosen_label is 12"),
+    ExportSample(
+        "cifar-10h", "vote.csv", TRIALS.replace(b"0,1,a.png", b"0,-99999,a.png"), says="a vote is on image -99999"
+    ),
     ExportSample("torch", "probs.pt", saved(torch.full((2, 2), 0.5)), says="no matrix of whole numbers"),
     ExportSample("torch", "code.pt", saved(Path("x")), says="without running code"),
     ExportSample(

@@ -179,7 +179,25 @@ def counts(content: bytes, item: str, classes: tuple[str, ...]) -> Iterator[Vote
 
 
 EMOTIONS = ("neutral", "happiness", "surprise", "sadness", "anger", "disgust", "fear", "contempt", "unknown", "NF")
+
+
+def trials(content: bytes, columns: Columns) -> Iterator[Vote]:
+    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    classes = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+    checks: dict[int, list[float]] = {}
+    for row in rows:
+        if float(row["is_attn_check"]) == 1:
+            checks.setdefault(int(float(row["annotator_id"])), []).append(float(row["correct_guess"]))
+    for row in rows:
+        who = int(float(row["annotator_id"]))
+        passed = who not in checks or sum(checks[who]) / len(checks[who]) >= 0.75
+        if float(row["is_attn_check"]) == 0 and passed:
+            image = int(float(row["cifar10_test_test_idx"]))
+            yield str(image), str(who), classes[int(float(row["chosen_label"]))]
+
+
 TWINS: dict[str, Twin] = {
+    "cifar10h-raw.csv": trials,
     "project-1.json": label_studio,
     "lines.jsonl": label_studio,
     "min.json": label_studio_rows,

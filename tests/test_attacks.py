@@ -11,14 +11,24 @@ from torch.nn.functional import cross_entropy
 
 from dissensus import datasets
 from dissensus.datasets.data_ref import DataRef
-from dissensus.engine.measures import Attack, Gathered, ModelSize, OwnUncertainty, ScoreDifference, measure_spec
+from dissensus.engine.measures import (
+    Attack,
+    Gathered,
+    ModelSize,
+    OwnUncertainty,
+    ScoreDifference,
+    SoftAttack,
+    TransferAttack,
+    measure_spec,
+)
+from dissensus.engine.measures.finished_run import FinishedRun, held_out_in_both
 from dissensus.engine.one_run import execute
 from dissensus.errors import InputError
 from dissensus.metrics import ece, top_label
 from dissensus.models import Duq, Linear, McDropout, Mlp, ResNet20, Smallcnn, Sngp, new_model
-from dissensus.probes.attacks import fgsm, logit_gradient, pgd
+from dissensus.probes.attacks import fgsm, logit_gradient, matched_noise, pgd
 from dissensus.store.ledger import Ledger
-from finished import SOFT, finished, measured, write_cifar10h
+from finished import HARD, SOFT, finished, measured, write_cifar10h
 
 EVERY = {
     "linear": Linear(),
@@ -149,6 +159,65 @@ def test_inputs_that_are_no_pixels_are_refused():
         fgsm(model_of(Smallcnn(4, 8)), X * 3, LABELS, epsilon=0.01)
 
 
+def test_fgsm_and_pgd_are_those_of_captum():
+    robust = pytest.importorskip("captum.robust", reason="captum is not installed: an independent FGSM and PGD")
+    model = model_of(Smallcnn(4, 8)).double()  # in float64 no sign of a small gradient depends on the order of sums
+    x = X.double()
+
+    def loss(logits, labels):
+        return cross_entropy(logits, labels, reduction="none")
+
+    def forward(images):
+        return model.predict(images).logits
+
+    theirs = robust.FGSM(forward, loss, lower_bound=0.0, upper_bound=1.0).perturb(x, epsilon=8 / 255, target=LABELS)
+    torch.testing.assert_close(fgsm(model, x, LABELS, epsilon=8 / 255).x, theirs.detach(), rtol=0, atol=1e-12)
+    captum_pgd = robust.PGD(forward, loss, lower_bound=0.0, upper_bound=1.0)
+    theirs = captum_pgd.perturb(x, radius=8 / 255, step_size=2 / 255, step_num=10, target=LABELS)
+    ours = pgd(model, x, LABELS, epsilon=8 / 255, steps=10, step_size=2 / 255)
+    torch.testing.assert_close(ours.x, theirs.detach(), rtol=0, atol=1e-12)
+
+
+def test_random_starts_are_drawn_in_the_ball_by_the_seed():
+    model = model_of(Smallcnn(4, 8))
+    starts = [pgd(model, X, LABELS, epsilon=0.03, steps=0, step_size=0, random_start=True, seed=s).x for s in (0, 0, 1)]
+    assert torch.equal(starts[0], starts[1])
+    assert not torch.equal(starts[0], starts[2])
+    inside = (X > 0.03) & (X < 0.97)
+    away = (starts[0] - X)[inside]
+    assert 0.028 < float(away.abs().max()) <= 0.03 + 1e-6
+    assert abs(float(away.mean())) < 0.003
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_pgd_against_an_over_confident_network_is_that_in_float64_for_both_kinds_of_target(soft):
+    x = drawn(500, 3, 4, 4, seed=4)
+    single, double = over_confident(), over_confident(double=True)
+    labels = double.predict(x.double()).logits.argmax(1)
+    target = 0.9 * torch.nn.functional.one_hot(labels, 5).double() + 0.02 if soft else labels
+    how = {"epsilon": 0.02, "steps": 5, "step_size": 0.005}
+
+    def accuracy(model, images):
+        attacked = pgd(model, images, target, **how).x
+        return float((double.predict(attacked.double()).logits.argmax(1) == labels).double().mean())
+
+    assert abs(accuracy(single, x) - accuracy(double, x.double())) <= 0.001
+
+
+def test_noise_has_the_norm_of_the_attack_and_stays_in_the_pixels():
+    x = 0.3 + 0.4 * X
+    attacked = fgsm(model_of(Smallcnn(4, 8)), x, LABELS, epsilon=0.02).x
+    noisy = matched_noise(x, attacked, seed=3)
+    torch.testing.assert_close((noisy - x).flatten(1).norm(dim=1), (attacked - x).flatten(1).norm(dim=1))
+    assert torch.equal(noisy, matched_noise(x, attacked, seed=3))
+    assert not torch.equal(noisy, matched_noise(x, attacked, seed=4))
+    z_scores = ((noisy - x) / (noisy - x).std()).flatten()
+    assert float((z_scores.abs() > 2).double().mean()) == pytest.approx(0.0455, abs=0.02), "Gaussian, not of one size"
+    edges = matched_noise(X.round(), fgsm(model_of(Smallcnn(4, 8)), X.round(), LABELS, epsilon=0.5).x)
+    assert 0.0 <= float(edges.min()) <= float(edges.max()) <= 1.0
+    assert torch.equal(matched_noise((X * 255).to(torch.uint8), (X * 255).to(torch.uint8) / 255), (X * 255).floor() / 255)
+
+
 # The measures
 
 
@@ -169,6 +238,45 @@ def test_attack_decrease_is_accuracy_before_minus_after(ledger):
     stronger = measured(Attack(epsilon=0.1, steps=5, step_size=0.04), ledger, run)
     assert stronger.scores["attack_decrease"] >= scores["attack_decrease"]
     assert len(stronger.facts["losses"]) == 6
+    assert stronger.facts["losses"][-1] == pytest.approx(stronger.scores["nll_gold_attacked"], rel=1e-6)
+    assert scores["accuracy_attacked"] < scores["accuracy_noise"], "the direction does it, not the size"
+
+
+def test_an_attack_on_what_people_said_raises_the_cross_entropy_to_people_more(ledger):
+    run = finished(ledger)
+    soft, hard = (measured(kind(epsilon=0.1), ledger, run) for kind in (SoftAttack, Attack))
+    assert soft.scores["soft_nll"] == hard.scores["soft_nll"]
+    assert soft.scores["soft_nll_attacked"] > hard.scores["soft_nll_attacked"] > hard.scores["soft_nll"]
+    assert soft.facts["losses"][0] == pytest.approx(soft.scores["soft_nll"], rel=1e-6)
+
+
+def test_an_attack_from_another_network_stands_beside_the_one_on_the_network_itself(ledger):
+    run, other = finished(ledger), finished(ledger, HARD)
+    result = measured(TransferAttack(epsilon=0.1), ledger, run, other)
+    victim, source = (FinishedRun.load(one, ledger, "last") for one in (run, other))
+    rows = held_out_in_both(victim.setup, source.setup)
+    labels, x = victim.setup.data.labels[rows], victim.x(rows)
+    made_there = fgsm(source.model, x, labels, epsilon=0.1).x
+    expected = float((victim.model.predict(made_there).logits.argmax(1) == labels).double().mean())
+    scores = result.scores
+    assert scores["accuracy_transferred"] == pytest.approx(expected)
+    assert scores["accuracy_attacked"] < scores["accuracy_transferred"] < scores["accuracy"]
+    assert scores["masked_gradient"] == 0
+    own = measured(TransferAttack(epsilon=0.1), ledger, run, run).scores
+    assert own["accuracy_transferred"] == own["accuracy_attacked"]
+
+
+def test_a_network_that_hides_its_gradient_is_found_out_by_the_attack_from_another(ledger):
+    """The naive gradient of an over-confident network is one way to hide it."""
+    x, double = drawn(2000, 3, 4, 4, seed=4), over_confident(double=True)
+    labels = double.predict(x.double()).logits.argmax(1)
+    hidden = fgsm(over_confident(), x, labels, epsilon=0.02, naive=True)
+    made_elsewhere = fgsm(double, x.double(), labels, epsilon=0.02)
+    white, transferred = (
+        float((double.predict(part.x.double()).logits.argmax(1) == labels).double().mean())
+        for part in (hidden, made_elsewhere)
+    )
+    assert white > transferred + 0.05
 
 
 def test_a_model_is_judged_by_its_own_uncertainty_and_one_without_by_its_entropy(ledger, tmp_path, monkeypatch):

@@ -138,13 +138,16 @@ def test_a_counts_file_that_is_no_numpy_file_is_refused(tmp_path):
 def test_raw_rows_say_who_cast_each_vote_and_attention_checks_are_left_out(tmp_path):
     write_batch(tmp_path, "test_batch.bin", 2)
     write_raw(tmp_path, [(7, 0, 3, 1), (7, 1, 5, -99999), (40, 0, 5, 0), (40, 0, 3, 1), (7, 0, 9, 0), (7, 0, 2, 5000)])
-    votes = datasets.load("cifar10h", annotators=True, root=tmp_path).votes
+    votes = datasets.load("cifar10h", annotators=True, passing=0.0, root=tmp_path).votes
     assert votes.annotators == ("7", "40")
     said = {
         (votes.annotators[a], votes.items[i], votes.classes[label])
         for a, i, label in zip(votes.annotator, votes.item, votes.label, strict=True)
     }
     assert said == {("7", "test/1", "cat"), ("40", "test/0", "dog"), ("40", "test/1", "cat"), ("7", "test/0", "truck")}
+    cleaned = datasets.load("cifar10h", annotators=True, root=tmp_path)
+    assert cleaned.votes.annotators == ("40",), "7 failed the only attention check"
+    assert any(note.startswith("3 votes of 1 of 2 annotators with less than 75%") for note in cleaned.notes)
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "", RAW_HEADER + "x,0,0,cat,dog,3,5,0,0,f.png,1,1\n"])
@@ -152,7 +155,7 @@ def test_a_raw_file_of_another_kind_is_refused(tmp_path, text):
     write_batch(tmp_path, "test_batch.bin", 1)
     write_raw(tmp_path, [])
     (tmp_path / "cifar10h" / "cifar10h-raw.csv").write_text(text)
-    with pytest.raises(InputError, match="not the raw file of CIFAR-10H"):
+    with pytest.raises(InputError, match=r"not the raw file of CIFAR-10H|has a cell that is no number"):
         datasets.load("cifar10h", annotators=True, root=tmp_path)
 
 

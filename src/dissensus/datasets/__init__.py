@@ -10,10 +10,13 @@ from typing import Any
 from dissensus.datasets import (
     chaosnli,
     cifar10,
+    cifar10_1,
     cifar10h,
     cifar10h_hard,
     cifar100,
+    cinic10,
     digits,
+    imagenet_far,
     kept_sets,
     popquorn,
     samples,
@@ -36,17 +39,25 @@ _MEMBERS = (
     popquorn.ENTRY,
     cifar100.ENTRY,
     svhn.ENTRY,
-    samples.CINIC10_IMAGENET,
-    samples.IMAGENET_FAR,
+    cifar10_1.V4,
+    cifar10_1.V6,
+    cinic10.ENTRY,
+    imagenet_far.ENTRY,
     samples.TINYIMAGENET_OTHER,
 )
 DATASETS = {member.name: member for member in _MEMBERS}
+_SPELLINGS = {"cinic10": cinic10.NAME}  # only the ImageNet part of CINIC-10 is a set of its own
 
 
 def entry(name: str) -> Entry:
-    """The entry of a data set; an unknown name is bad input. The user's own sets are in no catalogue."""
+    """The entry of a data set; an unknown name is bad input. The user's own sets are in no catalogue.
+
+    Hyphens may stand for underscores, as in `cifar10.1-v4`.
+    """
     if name == kept_sets.OWN:
         return kept_sets.ENTRY
+    if name not in DATASETS:
+        name = _SPELLINGS.get(name, name.replace("-", "_"))
     if name not in DATASETS:
         raise InputError(f"{name!r} is not one of {', '.join(DATASETS)}", where="data set", state="")
     return DATASETS[name]

@@ -2,7 +2,7 @@
 
 Peterson, Battleday, Griffiths & Russakovsky, Human uncertainty makes classification more robust (ICCV 2019). The votes
 are the released counts, in the order of the CIFAR-10 test set: 511,000 in all. Only the raw rows (`annotators=True`) say
-who voted; there are slightly more of them: 2,571 annotators with 200 images each, 514,200 votes.
+who voted: 2,571 annotators with 200 images each, 514,200 votes, before those who failed attention checks are left out.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as arrow_csv
 
 from dissensus.datasets import cifar10
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.votes.tables import FileTable, open_table
+from dissensus.votes.trials import Cleaning, is_trials, read_trials
 from dissensus.votes.votes import Votes
 
 FOLDER = "cifar10h"
@@ -29,10 +29,11 @@ IMAGES = 10_000
 _GET_AGAIN = "Remove it and run `dissensus data get cifar10h`"
 
 
-def load(annotators: bool = False, items: int | None = None, root: Path | None = None) -> Data:
+def load(annotators: bool = False, items: int | None = None, passing: float = 0.75, root: Path | None = None) -> Data:
     """The test images with their votes; `annotators=True` reads the raw rows, which say who voted.
 
-    `items` keeps only the first items, for a quick look.
+    Of the raw rows, those of annotators with less than `passing` of their attention checks right are left out, as in the
+    paper; 0 keeps everybody. `items` keeps only the first items, for a quick look.
     """
     root = root or data_root()
     path = root / FOLDER / (RAW if annotators else COUNTS)
@@ -43,9 +44,10 @@ def load(annotators: bool = False, items: int | None = None, root: Path | None =
         assert images.x is not None
         assert images.gold is not None
         images = replace(images, ids=images.ids[:items], x=images.x[:items], gold=images.gold[:items])
-    votes = (_raw if annotators else _counts)(path, images.ids)
-    note = f"{share(len(images), IMAGES)} images of CIFAR-10H are here and were used."
-    return replace(images, name="cifar10h", votes=votes, notes=() if len(images) == IMAGES else (note,))
+    votes, notes = _raw(path, images.ids, Cleaning(passing)) if annotators else (_counts(path, images.ids), ())
+    if len(images) != IMAGES:
+        notes = (f"{share(len(images), IMAGES)} images of CIFAR-10H are here and were used.", *notes)
+    return replace(images, name="cifar10h", votes=votes, notes=notes)
 
 
 def _counts(path: Path, ids: tuple[str, ...]) -> Votes:
@@ -64,21 +66,27 @@ def _counts(path: Path, ids: tuple[str, ...]) -> Votes:
     return Votes.from_counts(counts[: len(ids)], classes=cifar10.CLASSES, items=ids)
 
 
-def _raw(path: Path, ids: tuple[str, ...]) -> Votes:
-    """One row per trial. Attention checks are left out: their images are not from the test set."""
-    columns = ["annotator_id", "is_attn_check", "chosen_label", "cifar10_test_test_idx"]
-    types = dict.fromkeys(columns, pa.int64())
-    options = arrow_csv.ConvertOptions(include_columns=columns, column_types=types)
+def _raw(path: Path, ids: tuple[str, ...], cleaning: Cleaning) -> tuple[Votes, tuple[str, ...]]:
+    """The votes that cleaning leaves, and sentences on what it removed."""
+    trials = read_trials(_table(path))
+    sifted = trials.sift(cleaning)
+    kept = sifted.kept & (trials.image < len(ids))
+    people, annotator = np.unique(trials.annotator[kept], return_inverse=True)
+    names = tuple(trials.people[person] for person in people)
+    notes = tuple(f"{count:,} {reason} were left out." for reason, count in sifted.removed.items() if count)
+    return Votes(trials.image[kept], trials.label[kept], ids, cifar10.CLASSES, annotator, names), notes
+
+
+def _table(path: Path) -> FileTable:
     try:
-        table = arrow_csv.read_csv(path, convert_options=options)
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise InputError(
-            f"this is not the raw file of CIFAR-10H ({error})", where=str(path), hint=_GET_AGAIN, state=""
-        ) from error
-    annotator, check, label, item = (table[name].to_numpy() for name in columns)
-    kept = (check == 0) & (item < len(ids))
-    people, annotator = np.unique(annotator[kept], return_inverse=True)
-    return Votes(item[kept], label[kept], ids, cifar10.CLASSES, annotator, tuple(map(str, people)))
+        table = open_table(path)
+    except InputError as problem:
+        what = f"this is not the raw file of CIFAR-10H ({problem.what})"
+        raise InputError(what, where=problem.where, hint=_GET_AGAIN, state="") from None
+    if not is_trials(table.names):
+        what = f"this is not the raw file of CIFAR-10H (its columns are {', '.join(table.names[:20])})"
+        raise InputError(what, where=str(path), hint=_GET_AGAIN, state="")
+    return table
 
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:

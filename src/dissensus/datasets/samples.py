@@ -1,14 +1,13 @@
 """Samples of image sets that are too large or scattered to download: one .npz of `x` uint8 [N, 32, 32, 3] and `y` [N].
 
-They are images from other sources: with the ten labels of CIFAR-10 (cinic10_imagenet, imagenet_far) or outside them
-(tinyimagenet_other). There is no official file of this kind: the entry says which images belong in it.
+They are images from other sources: with the ten labels of CIFAR-10, in place of the official files of cinic10_imagenet
+and imagenet_far, or outside them (tinyimagenet_other). There is no official file of this kind.
 """
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +15,12 @@ import torch
 from numpy.lib import format as npy
 from torch import Tensor
 
-from dissensus.datasets import cifar10
 from dissensus.datasets.catalogue import Entry, data_root
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
 
 FOLDER = "images"
-_FORM = "It must hold x, uint8 [N, 32, 32, 3], and y, N class numbers"
+FORM = "It must hold x, uint8 [N, 32, 32, 3], and y, N class numbers"
 
 
 def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
@@ -31,15 +29,15 @@ def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
         with np.load(path, allow_pickle=False) as stored:
             x, y = stored["x"], stored["y"]
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"this is not a sample of images ({error})", where=str(path), hint=_FORM, state="") from error
+        raise InputError(f"this is not a sample of images ({error})", where=str(path), hint=FORM, state="") from error
     if x.dtype != np.uint8 or x.ndim != 4 or x.shape[1:] != (32, 32, 3) or y.shape != x.shape[:1] or not len(x):
         raise InputError(
-            f"x is {x.dtype} {list(x.shape)} and y is {y.dtype} {list(y.shape)}", where=str(path), hint=_FORM, state=""
+            f"x is {x.dtype} {list(x.shape)} and y is {y.dtype} {list(y.shape)}", where=str(path), hint=FORM, state=""
         )
     labels = y.astype(np.int64)
     if labels.min() < 0 or labels.max() >= classes:
         raise InputError(
-            f"labels {labels.min()}…{labels.max()} are outside 0…{classes - 1}", where=str(path), hint=_FORM, state=""
+            f"labels {labels.min()}…{labels.max()} are outside 0…{classes - 1}", where=str(path), hint=FORM, state=""
         )
     return torch.from_numpy(np.ascontiguousarray(x.transpose(0, 3, 1, 2))), torch.from_numpy(labels)
 
@@ -57,47 +55,36 @@ def size(path: Path) -> int:
     return int(shape[0])
 
 
-def _load(name: str, classes: tuple[str, ...], root: Path | None = None) -> Data:
-    path = (root or data_root()) / FOLDER / _file(name)
-    if not path.is_file():
-        raise InputError(f"{name} is not here: there is no such file", where=str(path), hint=_FORM, state="")
+def sample(name: str, classes: tuple[str, ...], path: Path) -> Data:
+    """A sample as a data set, whose notes say what it is."""
     x, gold = read(path, len(classes))
     ids = tuple(f"sample/{row}" for row in range(len(x)))
     note = f"{name} is a sample of {len(x):,} images."
     return Data(name=name, classes=classes, ids=ids, x=x, gold=gold, notes=(note,))
 
 
-def _file(name: str) -> str:
-    return f"{name.replace('_', '-')}-sample.npz"
+OTHER = f"{FOLDER}/tinyimagenet-other-sample.npz"
 
 
-def _entry(name: str, description: str, licence: str, source: str, classes: tuple[str, ...]) -> Entry:
-    def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-        present = size(root / FOLDER / _file(name))
-        return {"images": (present, max(present, 1))}  # a sample has no official size
+def load_other(root: Path | None = None) -> Data:
+    """Tiny ImageNet images of classes outside CIFAR-10; there is only a sample."""
+    path = (root or data_root()) / OTHER
+    if not path.is_file():
+        raise InputError("tinyimagenet_other is not here: there is no such file", where=str(path), hint=FORM, state="")
+    return sample("tinyimagenet_other", tuple(map(str, range(200))), path)
 
-    load: Callable[..., Data] = partial(_load, name, classes)
-    return Entry(name, description, licence, source, load, sizes, by_hand=f"Put it at {FOLDER}/{_file(name)}. {_FORM}")
+
+def _sizes(root: Path) -> Mapping[str, tuple[int, int]]:
+    present = size(root / OTHER)
+    return {"images": (present, max(present, 1))}  # a sample has no official size
 
 
-CINIC10_IMAGENET = _entry(
-    "cinic10_imagenet",
-    "images of CINIC-10 that come from ImageNet, 400 of each CIFAR-10 class, 32×32",
-    "MIT (Darlow et al., 2018); the images under ImageNet's terms, for non-commercial research",
-    "https://github.com/BayesWatch/cinic-10",
-    cifar10.CLASSES,
-)
-IMAGENET_FAR = _entry(
-    "imagenet_far",
-    "ImageNet animals that no CIFAR-10 class shows: zebra as horse, lion and cougar as cat, bison as deer, 32×32",
-    "ImageNet's terms, for non-commercial research",
-    "https://www.image-net.org/download.php",
-    cifar10.CLASSES,
-)
-TINYIMAGENET_OTHER = _entry(
-    "tinyimagenet_other",
-    "Tiny ImageNet images of classes outside CIFAR-10, 32×32",
-    "ImageNet's terms, for non-commercial research",
-    "https://www.image-net.org/download.php",
-    tuple(map(str, range(200))),
+TINYIMAGENET_OTHER = Entry(
+    name="tinyimagenet_other",
+    description="Tiny ImageNet images of classes outside CIFAR-10, 32×32",
+    licence="ImageNet's terms, for non-commercial research",
+    source="https://www.image-net.org/download.php",
+    load=load_other,
+    sizes=_sizes,
+    by_hand=f"Put it at {OTHER}. {FORM}",
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from dissensus.datasets.data import Data
 from dissensus.metrics import temperature as calibrate
 from dissensus.metrics.row_blocks import LogProbs, Progress, Rows, blocks, silent
-from dissensus.metrics.scoring import score_all
+from dissensus.metrics.scoring import METRICS, score_all
 from dissensus.models.predictions import Predictions
 from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json
@@ -65,3 +68,39 @@ def record(predictions: Predictions, data: Data, rows: Tensor) -> Arrays:
         parts["truth"] = data.truth[rows]
     arrays = {name: part.numpy() for name, part in parts.items()}
     return {**arrays, "ids": np.array([data.ids[row] for row in rows.tolist()])}
+
+
+def judge_elsewhere(logits: Tensor, data: Data, rows: Tensor, temperatures: Mapping[str, float]) -> Json:
+    """Scores of predictions for these rows of data that the model was not made for, by metric.
+
+    Raw scores have the metric's own name; those after dividing the logits by a temperature, which was fitted on the
+    model's own held-out items, end in its name: `nll_gold_tempered_votes`. Data without votes have the scores that need
+    labels alone.
+    """
+    ones = torch.ones(len(rows), dtype=torch.float64)
+    log_probs: dict[str, Rows] = {"": LogProbs(logits)}
+    log_probs.update((f"_{name}", LogProbs(logits, value * ones)) for name, value in temperatures.items())
+    voted = data.votes is not None or data.probs is not None
+    labels = data.labels[rows]
+    people: Rows = data.people_rows(rows) if voted else one_hot(labels, len(data.classes)).double()
+    counts = data.count_rows(rows) if voted else None
+    by_name = score_all(log_probs, people, labels if data.has_gold else None, counts)
+    return {
+        f"{metric}{name}": value
+        for name, scores in by_name.items()
+        for metric, value in scores.items()
+        if metric != "gold" and (voted or METRICS[metric].needs == "gold")
+    }
+
+
+def one_temperature(logits: Tensor, data: Data, rows: Tensor) -> dict[str, float]:
+    """The temperatures fitted on all of these held-out items at once, for judging predictions elsewhere.
+
+    To the votes, where there are votes, and to the labels alone; none where they cannot be fitted.
+    """
+    if not len(rows) or not bool(torch.isfinite(logits).all()):
+        return {}
+    targets: dict[str, Rows] = {"tempered_gold": data.labels[rows]}
+    if data.votes is not None or data.probs is not None:
+        targets = {"tempered_votes": data.people_rows(rows), **targets}
+    return {name: calibrate.fit_temperature(logits, target).value for name, target in targets.items()}

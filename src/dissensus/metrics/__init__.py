@@ -34,6 +34,7 @@ from dissensus.metrics.ceiling import (
     soft_brier_unbiased,
     soft_nll_floor,
 )
+from dissensus.metrics.concentration import Concentration, entropy_concentration
 from dissensus.metrics.detection import auroc, fpr_at_95
 from dissensus.metrics.proper import js, js_distance, kl, nll_gold, soft_brier, soft_nll
 from dissensus.metrics.running import PER_ITEM, RunningMetric
@@ -43,6 +44,7 @@ __all__ = [
     "METRICS",
     "PER_ITEM",
     "BrierDecomposition",
+    "Concentration",
     "Metric",
     "RangedEstimate",
     "RunningMetric",
@@ -57,6 +59,7 @@ __all__ = [
     "correlation",
     "ece",
     "entropy",
+    "entropy_concentration",
     "entropy_correlation",
     "estimate_truth_scores",
     "fpr_at_95",

@@ -8,6 +8,9 @@ on many items, so that the entry of the gold class, q − 1, is exactly 0 while 
 wrong direction, or, where all underflow, none; and the network looks robust. Here the entry of the target's largest class
 is minus the sum of the others, and each item's gradient is scaled before it underflows, which changes no sign.
 `naive=True` takes the plain gradient, to show the difference.
+
+A network that resists an attack on itself may only hide its gradient. Two controls say so: noise of the same norm
+(`matched_noise`), and the attack made on another network, which needs no gradient of this one (`TransferAttack`).
 """
 
 from __future__ import annotations
@@ -106,6 +109,19 @@ def pgd(
         torch.cat([part.clean_logits for part in parts]),
         torch.cat([part.logits for part in parts]),
     )
+
+
+def matched_noise(x: Tensor, attacked: Tensor, *, seed: int = 0) -> Tensor:
+    """x with Gaussian noise that has, item by item, the ℓ2 norm of an attack on it, clipped to [0, 1]; on the CPU.
+
+    x as stored (uint8) or floats in [0, 1]; `attacked` floats, as in `Attacked`. What an attack does beyond such noise is
+    the work of its direction.
+    """
+    clean = to_float(x).to("cpu", attacked.dtype)
+    noise = torch.randn(clean.shape, generator=random.generator(seed, "attack", "noise")).to(clean)
+    norm, drawn = ((part.flatten(1).norm(dim=1)) for part in (attacked.cpu() - clean, noise))
+    scale = (norm / drawn.clamp_min(torch.finfo(drawn.dtype).tiny)).reshape(-1, *[1] * (clean.ndim - 1))
+    return torch.clamp(clean + scale * noise, 0, 1)
 
 
 def logit_gradient(logits: Tensor, target: Tensor) -> Tensor:

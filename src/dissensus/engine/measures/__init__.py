@@ -10,6 +10,7 @@ from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures.baseline_scores import BaselineScores
 from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation
 from dissensus.engine.measures.disagreement_slices import Slices
+from dissensus.engine.measures.disputed_items import EntropyConcentration
 from dissensus.engine.measures.gathered_scores import Gathered, ScoreDifference
 from dissensus.engine.measures.grid_winner import Lowest, WinnerScores
 from dissensus.engine.measures.label_noise import GradientVariance
@@ -21,9 +22,11 @@ from dissensus.engine.measures.method_pairs import MeanScore, Paired
 from dissensus.engine.measures.model_size import ModelSize
 from dissensus.engine.measures.out_of_distribution import OutOfDistribution
 from dissensus.engine.measures.own_uncertainty import OwnUncertainty
+from dissensus.engine.measures.ranked_shares import RankedShares
 from dissensus.engine.measures.reliability_curve import Reliability
-from dissensus.engine.measures.robustness import Attack
+from dissensus.engine.measures.robustness import Attack, SoftAttack, TransferAttack
 from dissensus.engine.measures.sharpness import Hessian
+from dissensus.engine.measures.shifted_data import ShiftedScores
 from dissensus.engine.measures.similarity import Cka, GradCam
 from dissensus.engine.measures.single_items import Examples, Untied
 from dissensus.engine.measures.sparse_target import SparseTarget
@@ -43,6 +46,7 @@ __all__ = [
     "Cka",
     "Convergence",
     "Ensemble",
+    "EntropyConcentration",
     "Evaluation",
     "Examples",
     "Gathered",
@@ -58,11 +62,15 @@ __all__ = [
     "OutOfDistribution",
     "OwnUncertainty",
     "Paired",
+    "RankedShares",
     "Reliability",
     "ScoreDifference",
+    "ShiftedScores",
     "Slices",
+    "SoftAttack",
     "SparseTarget",
     "Tell",
+    "TransferAttack",
     "Untied",
     "VoteStatistics",
     "WinnerScores",
@@ -79,6 +87,7 @@ MEASURES: dict[str, type] = table(
     Cka,
     Convergence,
     Ensemble,
+    EntropyConcentration,
     Evaluation,
     Examples,
     Gathered,
@@ -92,10 +101,14 @@ MEASURES: dict[str, type] = table(
     OutOfDistribution,
     OwnUncertainty,
     Paired,
+    RankedShares,
     Reliability,
     ScoreDifference,
+    ShiftedScores,
     Slices,
+    SoftAttack,
     SparseTarget,
+    TransferAttack,
     Untied,
     VoteStatistics,
     WinnerScores,

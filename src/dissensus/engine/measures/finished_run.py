@@ -60,7 +60,12 @@ def load_pair(run_ids: tuple[str, ...], ledger: Ledger, checkpoint: str) -> tupl
 
 def on_device(model: Model, setup: TrainingSetup) -> Model:
     """In eval mode, where and how it is fastest: on a GPU if there is one; channels-last for images, as in training."""
-    if setup.data.x is not None and setup.data.x.ndim == 4:
+    return on_fastest_device(model, images=setup.data.x is not None and setup.data.x.ndim == 4)
+
+
+def on_fastest_device(model: Model, *, images: bool = True) -> Model:
+    """The same for a model of whatever origin, for images or not."""
+    if images:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 

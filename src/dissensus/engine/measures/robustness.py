@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dissensus.engine.measures.finished_run import FinishedRun, at_most
+from torch import Tensor
+
+from dissensus.engine.measures.finished_run import FinishedRun, at_most, held_out_in_both, load_pair
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, finite
 from dissensus.metrics.agreement import majority
+from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models.predictions import Predictions
-from dissensus.probes.attacks import pgd
+from dissensus.probes.attacks import Attacked, matched_noise, pgd
 from dissensus.store.ledger import Ledger
+from dissensus.store.spec import Json
+from dissensus.training import evaluate
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,8 @@ class Attack(Measure):
 
     One step of size `epsilon` (FGSM) by default; more steps, of `step_size`, are PGD. `items` caps how many items are
     attacked, drawn by the run's seed. `naive` takes the plain float32 gradient, which flatters over-confident networks.
+    Scores that end in `_noise` are those under Gaussian noise of the same norm. The fact `losses` is the mean loss before
+    every step and at the end.
     """
 
     epsilon: float = 0.005
@@ -31,16 +38,31 @@ class Attack(Measure):
 
     spec_name: ClassVar[str] = "attack"
 
+    def target(self, run: FinishedRun, rows: Tensor) -> Tensor:
+        """What the attack leads away from: the labels."""
+        return run.setup.data.labels[rows]
+
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         (run_id,) = run_ids
         run = FinishedRun.load(run_id, ledger, self.checkpoint)
         rows = at_most(run.setup.held_out, self.items, run.seed)
-        labels = run.setup.data.labels[rows]
-        x = run.x(rows)
-        attacked = pgd(
+        attacked = self.attack(run, rows, tell)
+        noisy = evaluate.predict(run.model, _on_device(matched_noise(run.x(rows), attacked.x, seed=run.seed), run)).logits
+        scores = before_and_after(run, rows, {"": attacked.clean_logits, "_attacked": attacked.logits, "_noise": noisy})
+        scores["attack_decrease"] = scores["accuracy"] - scores["accuracy_attacked"]
+        facts = {
+            "checkpoint": run.checkpoint,
+            "items": {"evaluation": len(rows)},
+            "losses": [finite(float(loss)) for loss in attacked.losses.mean(1)],
+        }
+        return MeasureResult(scores, facts)
+
+    def attack(self, run: FinishedRun, rows: Tensor, tell: Tell) -> Attacked:
+        """The attack on these rows through the gradient of this run."""
+        return pgd(
             run.model,
-            x,
-            labels,
+            run.x(rows),
+            self.target(run, rows),
             epsilon=self.epsilon,
             steps=self.steps,
             step_size=self.epsilon if self.step_size is None else self.step_size,
@@ -49,21 +71,60 @@ class Attack(Measure):
             naive=self.naive,
             progress=tell,
         )
-        accuracy, after = (
-            float((majority(Predictions(logits).log_probs) == labels).double().mean())
-            for logits in (attacked.clean_logits, attacked.logits)
-        )
-        losses = attacked.losses.mean(1)
-        scores = {
-            "accuracy": accuracy,
-            "accuracy_attacked": after,
-            "attack_decrease": accuracy - after,
-            "nll_gold": finite(float(losses[0])),
-            "nll_gold_attacked": finite(float(losses[-1])),
+
+
+@dataclass(frozen=True)
+class SoftAttack(Attack):
+    """As `Attack`, but it leads away from what people said of each item, not from one label."""
+
+    spec_name: ClassVar[str] = "soft_attack"
+
+    def target(self, run: FinishedRun, rows: Tensor) -> Tensor:
+        """What the attack leads away from: the people's distributions."""
+        return run.setup.data.people[rows]
+
+
+@dataclass(frozen=True)
+class TransferAttack(Attack):
+    """As `Attack` on the first of two runs, and beside it the attack that was made on the second one.
+
+    On the items that both held out. A network whose `accuracy_attacked` is above its `accuracy_transferred` resists by
+    hiding its gradient, not by being right: the attack from outside, which is the weaker one, finds more.
+    `masked_gradient` is that difference where it is positive, else 0.
+    """
+
+    spec_name: ClassVar[str] = "transfer_attack"
+    runs: ClassVar[int | None] = 2
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        run, other = load_pair(run_ids, ledger, self.checkpoint)
+        rows = at_most(held_out_in_both(run.setup, other.setup), self.items, run.seed)
+        white = self.attack(run, rows, lambda done, total: tell(done, 2 * total))
+        transferred = self.attack(other, rows, lambda done, total: tell(total + done, 2 * total))
+        noise = matched_noise(run.x(rows), white.x, seed=run.seed)
+        outside = {
+            name: evaluate.predict(run.model, _on_device(x, run)).logits
+            for name, x in (("_transferred", transferred.x), ("_noise", noise))
         }
-        facts = {
-            "checkpoint": run.checkpoint,
-            "items": {"evaluation": len(rows)},
-            "losses": [finite(float(loss)) for loss in losses],
-        }
+        scores = before_and_after(run, rows, {"": white.clean_logits, "_attacked": white.logits, **outside})
+        scores["masked_gradient"] = max(0.0, scores["accuracy_attacked"] - scores["accuracy_transferred"])
+        facts = {"checkpoints": [run.checkpoint, other.checkpoint], "items": {"evaluation": len(rows)}}
         return MeasureResult(scores, facts)
+
+
+def before_and_after(run: FinishedRun, rows: Tensor, logits: dict[str, Tensor]) -> Json:
+    """Accuracy and cross-entropy to the labels, and to people where there are votes, of each of these predictions."""
+    data = run.setup.data
+    labels, voted = data.labels[rows], data.votes is not None or data.probs is not None
+    scores: Json = {}
+    for name, part in logits.items():
+        log_probs = Predictions(part).log_probs
+        scores[f"accuracy{name}"] = float((majority(log_probs) == labels).double().mean())
+        scores[f"nll_gold{name}"] = finite(float(-log_probs.gather(1, labels[:, None]).mean()))
+        if voted:
+            scores[f"soft_nll{name}"] = finite(float(unchecked_soft_nll(log_probs, data.people[rows]).mean()))
+    return scores
+
+
+def _on_device(x: Tensor, run: FinishedRun) -> Tensor:
+    return x.to(next(run.model.parameters()).device)

@@ -17,6 +17,7 @@ from dissensus.votes.exports.annotator_folder import ANNOTATOR_FOLDER
 from dissensus.votes.exports.answer_matrices import ANSWER_MATRIX, TORCH_MATRIX
 from dissensus.votes.exports.argilla import ARGILLA
 from dissensus.votes.exports.chaos_lines import CHAOSNLI
+from dissensus.votes.exports.cifar10h_trials import CIFAR10H_TRIALS
 from dissensus.votes.exports.cifar_n import CIFAR_N
 from dissensus.votes.exports.crowd_tables import CLEANLAB, CROWD_KIT
 from dissensus.votes.exports.doccano import DOCCANO
@@ -32,9 +33,10 @@ from dissensus.votes.exports.toloka import TOLOKA
 from dissensus.votes.files import PathLike
 from dissensus.votes.names import label_name, positions
 from dissensus.votes.read_as import ReadAs
+from dissensus.votes.trials import Cleaning
 from dissensus.votes.votes import Votes
 
-__all__ = ["EXPORTS", "ExportReader", "read_export"]
+__all__ = ["EXPORTS", "Cleaning", "ExportReader", "read_export"]
 
 EXPORTS: dict[str, ExportReader] = {
     reader.name: reader
@@ -54,6 +56,7 @@ EXPORTS: dict[str, ExportReader] = {
         FER_PLUS,
         DAVIDSON,
         CIFAR_N,
+        CIFAR10H_TRIALS,
         TORCH_MATRIX,
         ANNOTATOR_FOLDER,
     )
@@ -75,6 +78,7 @@ def read_export(
     missing: Sequence[str] = (),
     ignore: Sequence[str] = (),
     duplicates: Duplicates = "error",
+    cleaning: Cleaning | None = None,
 ) -> Votes | None:
     """Votes from the export of a platform, or from a file of a published crowd; None where no reader recognises it.
 
@@ -82,6 +86,8 @@ def read_export(
     to read where an export has several; `items` and `annotators` name other fields than the platform's own ids. Labels
     in `missing` are no votes; columns of a table in `ignore` are left out. What is recognised but is not single-choice
     (several choices, spans, free text, rankings), or is ambiguous, is refused.
+
+    `cleaning` says which votes of trials with attention checks are left out (`cifar-10h`); as the paper did by default.
 
     `read_as` of the votes says which platform it was, which fields were used, and what was skipped and why: cancelled,
     rejected and unfinished annotations, predictions by models, answers to control tasks.
@@ -106,11 +112,15 @@ def read_export(
         document = _without_columns(document, ignore)
     if name is not None and not (reader.accepts or reader.recognises)(document):
         raise _not_layout(reader, str(path))
-    rows = reader.read(document, Asked(items, labels, annotators, tuple(missing)))
+    if cleaning is not None and reader is not CIFAR10H_TRIALS:
+        what = f"{reader.title} has no attention checks to clean by"
+        raise InputError(what, where=str(path), hint="Clean trials in the layout of CIFAR-10H's cifar10h-raw.csv")
+    asked = Asked(items, labels, annotators, tuple(missing), cleaning)
+    rows = reader.read(document, asked)
     order = None if classes is None else tuple(classes)
     if isinstance(rows, CountRows):
         return _from_counts(rows, order, str(path))
-    return _from_votes(rows, order, duplicates, Asked(items, labels, annotators, tuple(missing)), str(path))
+    return _from_votes(rows, order, duplicates, asked, str(path))
 
 
 def _not_layout(reader: ExportReader, path: str) -> InputError:

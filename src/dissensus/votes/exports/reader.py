@@ -14,17 +14,19 @@ import pyarrow as pa
 from dissensus.errors import InputError
 from dissensus.votes.exports.documents import Document, Place, Record
 from dissensus.votes.roles import listed
+from dissensus.votes.trials import Cleaning
 from dissensus.votes.votes import Ints
 
 
 class Asked(NamedTuple):
     """What the user says about a file: the field of the items, the question whose answers are the labels, who answered,
-    and which labels mean that there is no vote."""
+    which labels mean that there is no vote, and how trials with attention checks are cleaned."""
 
     items: str | None = None
     labels: str | None = None
     annotators: str | None = None
     missing: tuple[str, ...] = ()
+    cleaning: Cleaning | None = None
 
 
 @dataclass(frozen=True)
