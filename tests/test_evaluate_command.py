@@ -216,7 +216,7 @@ def test_a_model_is_written_as_a_name_with_options():
     assert read_model("mlp(hidden=(3, 4))") == Mlp((3, 4))
     assert read_model("sngp(trunk=resnet18(width=8))") == Sngp(ResNet18(width=8))
     assert read_model("mc_dropout(trunk=smallcnn)") == McDropout(Smallcnn())
-    for text in ("resnet", "resnet18(8)", "resnet18(width='8')", "resnet18(depth=8)", "resnet18(", "1 + 1", "",
+    for text in ("resnot", "resnet18(8)", "resnet18(width='8')", "resnet18(depth=8)", "resnet18(", "1 + 1", "",
                  "resnet18(width=open('x'))", "resnet18(**{})", "[" * 500):  # fmt: skip
         with pytest.raises(InputError, match="is no model") as refusal:
             read_model(text)
