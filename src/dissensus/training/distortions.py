@@ -33,13 +33,42 @@ class Distort:
         """A new batch of the same shape and type."""
         images_only(x)
         kinds = torch.randint(0, len(DISTORTIONS), (len(x),), generator=generator)
-        strengths = (2 * torch.rand(len(x), 1, 1, 1, generator=generator) - 1).to(x.device)
+        strengths = _strengths(x, generator)
         pixels = to_float(x.clone())
         for kind, distortion in enumerate(DISTORTIONS):
             rows = (kinds == kind).nonzero()[:, 0].to(x.device)
             if len(rows):
                 pixels[rows] = distortion(pixels[rows], strengths[rows]).clamp(0, 1)
-        return (pixels * 255).round().to(torch.uint8) if x.dtype == torch.uint8 else pixels
+        return _like(x, pixels)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Each image brighter or darker, and with more or less contrast, by up to these shares; drawn per image.
+
+    uint8, or float in [0, 1]; [B, C, H, W].
+    """
+
+    brightness: float = 0.2
+    contrast: float = 0.2
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """A new batch of the same shape and type."""
+        images_only(x)
+        lighter, starker = (_strengths(x, generator) for _ in range(2))
+        pixels = to_float(x) * (1 + self.brightness * lighter)
+        middle = _grey(pixels).mean((2, 3), keepdim=True)
+        return _like(x, (middle + (pixels - middle) * (1 + self.contrast * starker)).clamp(0, 1))
+
+
+def _strengths(x: Tensor, generator: torch.Generator) -> Tensor:
+    """One number in [-1, 1) per image."""
+    return (2 * torch.rand(len(x), 1, 1, 1, generator=generator) - 1).to(x.device)
+
+
+def _like(x: Tensor, pixels: Tensor) -> Tensor:
+    """These pixels, as bytes where `x` is bytes."""
+    return (pixels * 255).round().to(torch.uint8) if x.dtype == torch.uint8 else pixels
 
 
 def _left_alone(x: Tensor, strength: Tensor) -> Tensor:  # noqa: ARG001

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from dissensus.store.encoding import table
+from dissensus.training.muon import Muon
 
 
 class OptimiserRule(Protocol):
@@ -63,4 +64,4 @@ class AdamW:
         return torch.optim.AdamW(parameters, self.lr, weight_decay=self.weight_decay, fused=True)
 
 
-OPTIMISERS = table(Sgd, Adam, AdamW)
+OPTIMISERS = table(Sgd, Adam, AdamW, Muon)

@@ -17,7 +17,7 @@ from dissensus.store.json_types import field_types, misfit
 from dissensus.store.spec import Json, Spec, UnknownFormatError
 from dissensus.training.augmentation import Augment, CropFlip, Cutout, InTurn, NoAugment
 from dissensus.training.averaging import AVERAGES, Ema
-from dissensus.training.distortions import Distort
+from dissensus.training.distortions import Distort, Jitter
 from dissensus.training.loop import Settings
 from dissensus.training.optimisers import OPTIMISERS, OptimiserRule, Sgd
 from dissensus.training.schedules import SCHEDULES, STOPPINGS, Cosine, EarlyStopping, Schedule
@@ -152,7 +152,7 @@ class _DataJson(TypedDict):
     options: dict[str, str | int | float | bool]
 
 
-AUGMENTS = table(NoAugment, CropFlip, Cutout, Distort, InTurn)
+AUGMENTS = table(NoAugment, CropFlip, Cutout, Distort, Jitter, InTurn)
 
 AXES: Mapping[str, Mapping[str, type]] = {
     "model": ARCHITECTURES,
