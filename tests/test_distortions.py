@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dissensus.errors import InputError
 from dissensus.training import distortions
-from dissensus.training.distortions import DISTORTIONS, Distort
+from dissensus.training.distortions import DISTORTIONS, Distort, Jitter
 
 
 def generator(seed=0):
@@ -24,16 +24,17 @@ def of(strength, n=3):
 @given(
     shape=st.tuples(st.integers(0, 9), st.sampled_from([1, 3]), st.integers(2, 9), st.integers(2, 9)),
     byte=st.booleans(),
+    augment=st.sampled_from([Distort(), Jitter(), Jitter(0.9, 0.9)]),
 )
-def test_any_batch_keeps_its_shape_type_and_range_and_is_left_alone_itself(shape, byte):
+def test_any_batch_keeps_its_shape_type_and_range_and_is_left_alone_itself(shape, byte, augment):
     x = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator(1))
     x = x if byte else x.float() / 255
     before = x.clone()
-    out = Distort()(x, generator())
+    out = augment(x, generator())
     assert (out.shape, out.dtype) == (x.shape, x.dtype)
     assert byte or out.numel() == 0 or (float(out.min()) >= 0 and float(out.max()) <= 1)
     assert torch.equal(x, before)
-    assert torch.equal(out, Distort()(x, generator()))
+    assert torch.equal(out, augment(x, generator()))
 
 
 @pytest.mark.parametrize("distortion", [one for one in DISTORTIONS if one is not distortions._stretched])
@@ -87,6 +88,17 @@ def test_posterised_solarised_and_stretched_by_hand():
     assert torch.equal(distortions._stretched(torch.full_like(x, 0.3), one), torch.full_like(x, 0.3))
 
 
-def test_features_are_refused():
+def test_jitter_scales_an_image_and_then_its_distance_from_its_mean_grey_each_by_its_own_draw():
+    x = 0.4 + 0.2 * images()  # so that nothing is cut at 0 or 1
+    lighter, starker = (2 * torch.rand(3, 1, 1, 1, generator=draw) - 1 for draw in [generator()] for _ in range(2))
+    bright = x * (1 + 0.3 * lighter)
+    middle = (bright * torch.tensor([0.299, 0.587, 0.114]).view(3, 1, 1)).sum(1, keepdim=True).mean((2, 3), keepdim=True)
+    by_hand = middle + (bright - middle) * (1 + 0.1 * starker)
+    torch.testing.assert_close(Jitter(brightness=0.3, contrast=0.1)(x, generator()), by_hand)
+    assert torch.equal(Jitter(0, 0)(x, generator()), x)
+
+
+@pytest.mark.parametrize("augment", [Distort(), Jitter()])
+def test_features_are_refused(augment):
     with pytest.raises(InputError, match="for images"):
-        Distort()(torch.rand(4, 10), generator())
+        augment(torch.rand(4, 10), generator())

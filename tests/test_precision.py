@@ -30,3 +30,12 @@ def test_a_run_records_what_auto_stood_for_and_has_the_numbers_of_that_precision
         "auto": "bfloat16",
     }
     assert runs["auto"].scores == runs["bfloat16"].scores != runs["float32"].scores
+
+
+def test_a_run_records_the_instructions_of_the_processor(tmp_path, monkeypatch):
+    monkeypatch.setattr(precision, "_bfloat16_flags", lambda: frozenset({"amx_bf16", "avx512_bf16"}))
+    assert precision.instruction_set() == f"{torch.backends.cpu.get_cpu_capability()} + amx_bf16 + avx512_bf16"
+    run = execute(
+        Recipe(model=Linear(), epochs=1).spec(datasets.load("digits"), 0), Ledger(tmp_path), Execution(threads=1)
+    )
+    assert run.provenance["instructions"] == precision.instruction_set()

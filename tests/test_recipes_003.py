@@ -12,9 +12,11 @@ from dissensus.engine.local import LocalExecutor
 from dissensus.engine.one_run import Execution
 from dissensus.experiments.description import CurvePlot, GapTable, ScoreTable, ValueTable
 from dissensus.experiments.plan import make_plan
-from dissensus.recipes import RECIPES
+from dissensus.models import ResNet18
+from dissensus.recipes import RECIPES, find
 from dissensus.recipes import printed as numbers
 from dissensus.recipes.paper003 import PAPER003 as OURS
+from dissensus.recipes.paper003.regularisation import regimes
 from dissensus.recipes.paper003.settings import HELD, MAIN, at, methods
 from dissensus.store.ledger import Ledger
 from finished import write_cifar10h, write_sample, write_svhn
@@ -124,7 +126,7 @@ def test_tests_are_those_of_the_paper():
     assert list(tables["table8"][0].cells) == ["SLS", "Soft"]
 
 
-NOT_IN_THE_PAPER = ("003/quality", "003/regularisation")
+NOT_IN_THE_PAPER = ("003/precision", "003/quality", "003/regularisation")
 NO_CELL = {
     "003/table1": {"p_wilcoxon_min", "cells_better", "cells_all_seeds_agree", "cells_significant_after_holm"},
     "003/table3": {"p_wilcoxon_other_metrics_min", "p_wilcoxon_min"},
@@ -181,3 +183,20 @@ def test_the_miniature_is_the_papers_training_on_a_narrower_network():
     small, paper = at("miniature").base, at("paper").base
     assert replace(small, model=paper.model, precision=paper.precision) == paper
     assert small.model.width * 8 == paper.model.width
+
+
+def test_networks_are_called_by_their_width():
+    """A quarter of the width of ResNet-18 is 16 channels in the first stage, and the wider one costs more."""
+    compared = regimes("miniature", None)
+    wide, narrow = (compared[f"ResNet-18 / {part}, crop and flip"].base for part in (4, 8))
+    assert (wide.model.width * 4, narrow.model.width * 8) == (ResNet18().width,) * 2
+    assert replace(wide, model=narrow.model) == narrow
+
+
+def test_pairs_of_precision_differ_in_nothing_else():
+    for experiment in (find("003/precision", scale) for scale in ("smoke", "miniature")):
+        for pair in experiment.exhibits[0].cells.values():
+            for seed, node in pair["float32"].items():
+                other = pair["bfloat16"][seed]
+                assert (node.seed, node.recipe.precision) == (other.seed, "float32")
+                assert replace(other.recipe, precision="float32") == node.recipe != other.recipe

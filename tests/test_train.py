@@ -13,9 +13,11 @@ from dissensus.labels.delivery import Multipass, Sampled, Soft
 from dissensus.labels.mixing import Cutmix, Mixup
 from dissensus.labels.targets import Empirical
 from dissensus.models import Mlp, Model, Smallcnn, Speedy, new_model
-from dissensus.training.augmentation import CropFlip
+from dissensus.training.augmentation import CropFlip, InTurn
 from dissensus.training.averaging import Ema
+from dissensus.training.distortions import Jitter
 from dissensus.training.loop import Settings, fit
+from dissensus.training.muon import Muon
 from dissensus.training.optimisers import Adam, AdamW, Sgd
 from dissensus.training.schedules import Constant, Cosine, EarlyStopping, LinearDecay, Plateau
 
@@ -74,8 +76,9 @@ def test_the_reported_loss_is_the_mean_over_items_with_the_last_partial_batch():
         Settings(Adam(), Cosine(warmup=1), epochs=5, batch=16, mixing=Mixup()),
         Settings(AdamW(), Constant(), epochs=5, batch=16, mixing=Cutmix(), augment=CropFlip(padding=1)),
         Settings(Sgd(lr=0.05, nesterov=True), LinearDecay(warmup=1), epochs=5, batch=16, averaging=Ema(0.5)),
+        Settings(Muon(), LinearDecay(warmup=1), epochs=5, batch=16, augment=InTurn((CropFlip(padding=1), Jitter()))),
     ],
-    ids=["sgd", "adam mixup", "adamw cutmix crop", "nesterov averaged"],
+    ids=["sgd", "adam mixup", "adamw cutmix crop", "nesterov averaged", "muon jitter"],
 )
 @pytest.mark.parametrize("delivery", [Soft(), Sampled(), Multipass()])
 def test_a_run_that_goes_on_from_a_saved_state_ends_with_the_same_bits(settings, delivery):

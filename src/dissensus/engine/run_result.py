@@ -21,6 +21,7 @@ from dissensus.store.run_source import Arrays
 from dissensus.store.spec import Json, Run, Spec
 from dissensus.training import evaluate
 from dissensus.training.distributed import ALONE, Group
+from dissensus.training.precision import instruction_set
 
 PICTURES = 12  # how many of the most disputed evaluation items a run keeps the pictures of
 
@@ -46,13 +47,14 @@ class RunResult:
 
 
 def versions() -> Json:
-    """The software that computes here, and its threads."""
+    """The software that computes here, its threads and the processor's instructions."""
     return {
         "dissensus": importlib.metadata.version("dissensus"),
         "python": platform.python_version(),
         "torch": str(torch.__version__),  # it is of a class of its own, which a checkpoint cannot hold
         "numpy": np.__version__,
         "threads": torch.get_num_threads(),
+        "instructions": instruction_set(),
     }
 
 

@@ -15,7 +15,7 @@ from dissensus.store.spec import Json, Run, canonical
 
 DECIDES_NUMBERS = (
     *("dissensus", "numerics", "torch", "numpy", "python"),
-    *("device", "threads", "precision", "compiled", "channels_last", "processes"),
+    *("device", "instructions", "threads", "precision", "compiled", "channels_last", "processes"),
 )
 """Provenance that can move a number in its last digits, or further: a report that mixes it says so."""
 

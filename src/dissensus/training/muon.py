@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from typing_extensions import override
 
 QUINTIC = (3.4445, -4.7750, 2.0315)
-"""The polynomial that Newton–Schulz steps apply to the singular values: steep at 0, and near 1 for all of (0, 1]."""
+"""The polynomial that a Newton–Schulz step applies to the singular values: steep at 0, and between 0.7 and 1.2 near 1."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ class Muon:
 
     The matrix comes from the kernel's Nesterov momentum by `steps` Newton–Schulz steps, in float32. Weight decay is
     decoupled for kernels: each step also takes `lr · weight_decay` of the kernel away. Everything else (batch norms,
-    biases, dense layers) takes Nesterov steps with `other_lr` and `other_weight_decay`; the schedule scales both rates
-    alike.
+    biases, dense layers) takes Nesterov steps with the `other_` settings. The schedule scales both rates alike.
     """
 
     lr: float = 0.02
@@ -35,23 +34,25 @@ class Muon:
 
     def build(self, parameters: Iterable[Tensor]) -> Optimizer:
         every = list(parameters)
-        kernels = [one for one in every if one.ndim == 4]
-        others = [one for one in every if one.ndim != 4]
-        groups: list[dict[str, Any]] = [
-            {"params": kernels, "scale": 1.0, "momentum": self.momentum, "weight_decay": self.weight_decay},
-            {
-                "params": others,
-                "scale": self.other_lr / self.lr,
-                "momentum": self.other_momentum,
-                "weight_decay": self.other_weight_decay,
-            },
-        ]
-        kept = [{**group, "steps": self.steps if group["params"] is kernels else 0} for group in groups]
-        return _Stepper([group for group in kept if group["params"]], self.lr)
+        kernels = {
+            "params": [parameter for parameter in every if parameter.ndim == 4],
+            "momentum": self.momentum,
+            "weight_decay": self.weight_decay,
+            "steps": self.steps,
+            "relative_lr": 1.0,
+        }
+        others = {
+            "params": [parameter for parameter in every if parameter.ndim != 4],
+            "momentum": self.other_momentum,
+            "weight_decay": self.other_weight_decay,
+            "steps": 0,
+            "relative_lr": self.other_lr / self.lr,
+        }
+        return _Stepper([group for group in (kernels, others) if group["params"]], self.lr)
 
 
 class _Stepper(Optimizer):
-    """Each group has a rate relative to `lr`, which the loop sets for all; groups with `steps` are orthogonalised."""
+    """The loop sets one rate for all groups, so each has its own relative to it. `steps` are of Newton–Schulz; 0: SGD."""
 
     def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
         super().__init__(groups, {"lr": lr})
@@ -61,29 +62,37 @@ class _Stepper(Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         assert closure is None, "the loop computes the gradients itself"
         for group in self.param_groups:
-            rate, momentum, decay = group["lr"] * group["scale"], group["momentum"], group["weight_decay"]
+            rate = group["lr"] * group["relative_lr"]
+            move = _orthogonal_step if group["steps"] else _sgd_step
             for parameter in group["params"]:
-                gradient = parameter.grad
-                if gradient is None:
-                    continue
-                if not group["steps"]:
-                    gradient = gradient.add(parameter, alpha=decay)
-                state = self.state[parameter]
-                if "momentum_buffer" not in state:
-                    state["momentum_buffer"] = torch.zeros_like(parameter)
-                moving = state["momentum_buffer"].mul_(momentum).add_(gradient)
-                ahead = gradient.add(moving, alpha=momentum)
-                if group["steps"]:
-                    flat = ahead.flatten(1)
-                    # A tall matrix has more rows than its rank: √(rows / columns) keeps the size of what a row computes.
-                    stretch = max(1.0, flat.shape[0] / flat.shape[1]) ** 0.5
-                    ahead = orthogonalised(flat, group["steps"]).mul_(stretch).view_as(parameter)
-                    parameter.mul_(1 - rate * decay)
-                parameter.add_(ahead, alpha=-rate)
+                if parameter.grad is not None:
+                    state = self.state[parameter]
+                    if "momentum_buffer" not in state:
+                        state["momentum_buffer"] = torch.zeros_like(parameter)
+                    move(parameter, parameter.grad, state["momentum_buffer"], rate, group)
+
+
+def _orthogonal_step(parameter: Tensor, gradient: Tensor, buffer: Tensor, rate: float, group: dict[str, Any]) -> None:
+    flat = _nesterov(gradient, buffer, group["momentum"]).flatten(1)
+    # A tall matrix has more rows than its rank: √(rows / columns) keeps the size of what a row computes.
+    stretch = max(1.0, flat.shape[0] / flat.shape[1]) ** 0.5
+    parameter.mul_(1 - rate * group["weight_decay"])
+    parameter.add_(orthogonalised(flat, group["steps"]).view_as(parameter), alpha=-rate * stretch)
+
+
+def _sgd_step(parameter: Tensor, gradient: Tensor, buffer: Tensor, rate: float, group: dict[str, Any]) -> None:
+    decayed = gradient.add(parameter, alpha=group["weight_decay"])
+    parameter.add_(_nesterov(decayed, buffer, group["momentum"]), alpha=-rate)
+
+
+def _nesterov(gradient: Tensor, buffer: Tensor, momentum: float) -> Tensor:
+    """Move the buffer, and look ahead along it."""
+    buffer.mul_(momentum).add_(gradient)
+    return gradient.add(buffer, alpha=momentum)
 
 
 def orthogonalised(matrix: Tensor, steps: int) -> Tensor:
-    """`matrix` with all singular values moved towards 1 by `steps` Newton–Schulz steps; its directions stay."""
+    """`matrix` with its singular values moved towards 1 by `steps` Newton–Schulz steps; its directions stay."""
     a, b, c = QUINTIC
     tall = matrix.shape[0] > matrix.shape[1]
     wide = matrix.float().mT if tall else matrix.float()

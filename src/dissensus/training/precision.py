@@ -13,6 +13,7 @@ PRECISIONS = (*DTYPES, "auto")
 """`auto` is bfloat16 where the device has instructions for it, float32 elsewhere. What was used is provenance."""
 
 CPU_FLAGS = {"avx512_bf16", "amx_bf16"}
+"""What Linux calls the instructions that multiply bfloat16."""
 
 
 def resolved(precision: str, device: torch.device) -> str:
@@ -27,9 +28,19 @@ def has_bfloat16(device: str) -> bool:
     """Whether a device multiplies bfloat16 in hardware. Where that cannot be known, it does not."""
     if device == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device != "cpu" or sys.platform != "linux":
-        return False
+    return device == "cpu" and bool(_bfloat16_flags())
+
+
+def instruction_set() -> str:
+    """What torch computes with on this processor, such as `AVX512 + avx512_bf16`; the last digits depend on it."""
+    return " + ".join((torch.backends.cpu.get_cpu_capability(), *sorted(_bfloat16_flags())))
+
+
+@cache
+def _bfloat16_flags() -> frozenset[str]:
+    if sys.platform != "linux":
+        return frozenset()
     try:
-        return bool(CPU_FLAGS & set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split()))
+        return frozenset(CPU_FLAGS & set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split()))
     except OSError:
-        return False
+        return frozenset()

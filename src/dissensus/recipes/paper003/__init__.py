@@ -1,6 +1,7 @@
 """Gheibi and Ghazizadeh 2026 (key 003), Same Target, Different Basins: a recipe per table or figure, with shared runs."""
 
 from dissensus.recipes.paper003 import all_votes, basins, few_votes, outside, similar_features
+from dissensus.recipes.paper003.precision_pairs import precision
 from dissensus.recipes.paper003.quality import quality
 from dissensus.recipes.paper003.regularisation import regularisation
 
@@ -26,6 +27,7 @@ PAPER003 = {
     "003/figure10": all_votes.figure10,
     "003/figure11": basins.figure11,
     "003/figure12": similar_features.figure12,
+    "003/precision": precision,
     "003/quality": quality,
     "003/regularisation": regularisation,
 }
