@@ -14,8 +14,10 @@ import argparse
 import re
 import sys
 import tempfile
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,62 +27,91 @@ from dissensus.experiments.description import Experiment
 from dissensus.experiments.plan import DigestOf, make_plan
 from dissensus.recipes import RECIPES, scales_of
 from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim, judge_claims
+from dissensus.report.wording import counted
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records, pack
 from dissensus.store.run_source import Arrays, RunSource, Summary
 from dissensus.store.spec import Run
 
 RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).parent.parent / "README.md"
 RECORDS = "records.jsonl.gz"
 
 
 class Home(NamedTuple):
-    """A folder of pages: the recipes of a paper at one scale, and what a reader should know first."""
+    """A folder of pages: the recipes of a paper at one scale."""
 
-    paper: str
     scale: str
-    title: str
+    regime: str
+    """How its models were trained, in a few words: the heading of a column."""
     about: str
     also: tuple[str, ...] = ()
     """Folders whose runs its pages show beside its own."""
 
 
-HOMES = {
-    "002": Home(
-        "002",
-        "offline",
+class Paper(NamedTuple):
+    """What a reader of two minutes should know of a paper's reproduction, and its folders of pages."""
+
+    title: str
+    summary: str
+    untested: str
+    homes: Mapping[str, Home]
+
+
+PAPERS = {
+    "002": Paper(
         "Soft labels on frozen embeddings (Singh et al. 2025)",
-        "Small heads on frozen features of three sets of votes; grid, seeds and tests as in the paper. The encoders are "
-        "not the paper's (MiniLM and EfficientNet-Lite0 instead of OpenAI's and DINOv2), so compare differences, not "
-        "levels.",
+        "Small heads on frozen features of three sets of votes, with the grid, seeds and tests of the paper. As in the "
+        "paper, soft labels bring a head closer to the votes on all three sets, and its entropy closer to that of the "
+        "votes on two; the gains are smaller than the paper's on two of three sets. Its gain in accuracy on ChaosNLI is "
+        "not reproduced. Sampling one vote per epoch or cycling through the votes is as good as the soft labels, or "
+        "nearly so.",
+        "The paper's own encoders (text-embedding-3-large and DINOv2): MiniLM and EfficientNet-Lite0 take their places. "
+        "So compare differences, not levels.",
+        {"002": Home("offline", "MiniLM, EfficientNet-Lite0", "Small heads on frozen features of three sets of votes.")},
     ),
-    "003": Home(
-        "003",
-        "miniature",
-        "Hard against soft delivery, in the paper's own regime (Gheibi and Ghazizadeh 2026)",
-        "The paper's training to the letter (crop, flip, SGD, cosine, 200 epochs, nothing averaged, nothing tuned) on "
-        "ResNet-18 at an eighth of its width. This is the evidence on the paper's claims. Claims and margins were fixed "
-        "before any of these runs was looked at. Runs are still being added: what is missing is called not finished.",
-        also=("003-regularised",),
-    ),
-    "003-regularised": Home(
-        "003",
-        "laptop",
-        "The same recipes on a strongly regularised small network: a robustness check",
-        "The network `speedy` with distortions, weight decay and averaged weights for 36 epochs hardly overfits. So what "
-        "the paper finds in networks that do may not appear here, and a claim that does not hold on these pages is not "
-        "refuted.",
+    "003": Paper(
+        "Hard against soft delivery (Gheibi and Ghazizadeh 2026)",
+        "Two regimes. The first is the paper's training to the letter (crop, flip, SGD, cosine, 200 epochs, nothing "
+        "averaged, nothing tuned) on ResNet-18 at an eighth of its width: the evidence on the paper's claims. There, as "
+        "in the paper, majority vote is far worse than soft labels. The second is a strongly regularised small network "
+        "that hardly overfits: a robustness check, in which a claim that does not hold is not refuted. There, little is "
+        "left of any difference. Claims and margins were fixed before any run of the first regime was looked at; its "
+        "runs are still being added, and what is missing is called not finished.",
+        "ResNet-18 at its full width; K = 50 votes per item; ten seeds.",
+        {
+            "003": Home(
+                "miniature",
+                "ResNet-18 / 8, trained as in the paper",
+                "The paper's training to the letter (crop, flip, SGD, cosine, 200 epochs, nothing averaged, nothing "
+                "tuned) on ResNet-18 at an eighth of its width. This is the evidence on the paper's claims.",
+                also=("003-regularised",),
+            ),
+            "003-regularised": Home(
+                "laptop",
+                "speedy, strongly regularised",
+                "The same recipes on a strongly regularised small network: a robustness check. The network `speedy` "
+                "with distortions, weight decay and averaged weights for 36 epochs hardly overfits. So what the paper "
+                "finds in networks that do may not appear here, and a claim that does not hold on these pages is not "
+                "refuted.",
+            ),
+        },
     ),
 }
-"""By folder."""
+"""By key."""
 
-HEAD = f"""# Results
+HEAD = """# Results
 
 Experiments that were really run, with each paper's numbers beside ours. Every page is made from the committed records of
-its runs by `python docs/result_pages.py`; no number is typed by hand.
-
-{HOW_TO_READ}
+its runs by `python docs/result_pages.py`; no number is typed by hand. For each paper: what came out, its main claims, and
+what could not be tested here. A cell has the verdict, our effect and its 95% interval, from how many runs or pairs of
+runs, and the page that has the rest. How the default of `dissensus fit` compares with logistic regression on real crowds
+is on [a page of its own](crowds.md).
 """
+FOOT = f"## How the verdicts are reached\n\n{HOW_TO_READ}\n"
+
+FINDINGS = ("<!-- findings: by docs/result_pages.py -->\n", "<!-- end of findings -->\n")
+"""Around what the project's README says of the results."""
 
 
 def main() -> None:
@@ -112,7 +143,8 @@ def take(folder: str, ledger: Ledger) -> None:
     file = RESULTS / folder / RECORDS
     file.parent.mkdir(parents=True, exist_ok=True)
     runs: RunSource = Together((Records(file), ledger)) if file.is_file() else ledger
-    named = {run for experiment in experiments(HOMES[folder], runs).values() for run in experiment.runs()}
+    key, home = next((key, paper.homes[folder]) for key, paper in PAPERS.items() if folder in paper.homes)
+    named = {run for experiment in experiments(key, home, runs).values() for run in experiment.runs()}
     print(f"{pack(runs, sorted(named), file)} records packed")
 
 
@@ -149,10 +181,10 @@ class Together:
         return next((source for source in self.sources if run_id in source), self.sources[0])
 
 
-def experiments(home: Home, runs: RunSource) -> dict[str, Experiment[str]]:
+def experiments(key: str, home: Home, runs: RunSource) -> dict[str, Experiment[str]]:
     """What the pages of a folder show, by name and planned on the data of these runs."""
     digest_of = digests(runs)
-    names = [name for name in RECIPES if name.startswith(f"{home.paper}/") and home.scale in scales_of(name)]
+    names = [name for name in RECIPES if name.startswith(f"{key}/") and home.scale in scales_of(name)]
     planned = {}
     for name in sorted(names, key=_in_order):
         page = name.split("/")[1]
@@ -184,68 +216,173 @@ def _data_of(settings: dict[str, object]) -> Iterator[tuple[str, list[tuple[str,
         yield data["name"], list(data["options"].items()), data["digest"]
 
 
+@dataclass(frozen=True)
+class Folder:
+    """What a folder's records say: the experiments of its pages, their claims, and how many runs there are."""
+
+    name: str
+    home: Home
+    planned: Mapping[str, Experiment[str]]
+    judged: Mapping[str, tuple[JudgedClaim, ...]]
+    trained: int
+    measured: int
+
+    @property
+    def claims(self) -> list[JudgedClaim]:
+        """Of all pages."""
+        return [claim for of_page in self.judged.values() for claim in of_page]
+
+    @property
+    def main_claims(self) -> dict[str, tuple[JudgedClaim, str]]:
+        """By their text, with the page that has them."""
+        return {
+            claim.claim.text: (claim, page)
+            for page, claims in self.judged.items()
+            for claim in claims
+            if claim.claim.is_main
+        }
+
+
 def pages() -> dict[Path, str]:
     """Every page and figure, as its records say it should be."""
     made: dict[Path, str] = {}
-    sections, every = [], list[JudgedClaim]()
-    for folder, home in HOMES.items():
-        place = RESULTS / folder
-        own = Records(place / RECORDS)
-        records = RenewedRuns(Together((own, *(Records(RESULTS / other / RECORDS) for other in home.also))))
-        planned = experiments(home, own)
-        judged = {name: judge_claims(experiment, records) for name, experiment in planned.items()}
-        every += [claim for of_page in judged.values() for claim in of_page]
-        sections.append(section(folder, home, planned, judged, own))
-        for name, experiment in planned.items():
-            with tempfile.TemporaryDirectory() as written:
-                report.write(experiment, records, written)
-                text = (Path(written) / "results.md").read_text("utf-8")
-                made[place / f"{name}.md"] = text.replace("](figures/", f"](figures/{name}-")
-                for figure in sorted(Path(written).glob("figures/*.svg")):
-                    made[place / "figures" / f"{name}-{figure.name}"] = figure.read_text("utf-8")
+    sections, judged = [], dict[str, list[JudgedClaim]]()
+    for key, paper in PAPERS.items():
+        folders = []
+        for name, home in paper.homes.items():
+            place = RESULTS / name
+            if not (place / RECORDS).is_file():
+                continue  # nothing has been run
+            own = Records(place / RECORDS)
+            runs = RenewedRuns(Together((own, *(Records(RESULTS / other / RECORDS) for other in home.also))))
+            folder = read_folder(key, name, home, own, runs)
+            folders.append(folder)
+            made[place / "README.md"] = contents(folder)
+            for page, experiment in folder.planned.items():
+                made |= written(place, page, experiment, runs)
+        if folders:
+            sections.append(section(paper, folders))
+            judged |= {folder.name: folder.claims for folder in folders}
+    every = [claim for claims in judged.values() for claim in claims]
     count = f"{len(every):,} claims are judged on these pages: {verdicts(every)}.\n"
-    made[RESULTS / "README.md"] = "\n".join([HEAD, count, *sections])
+    made[RESULTS / "README.md"] = "\n".join([HEAD, count, *sections, FOOT])
+    made[README] = with_findings(README.read_text("utf-8"), judged)
     return made
 
 
-def section(
-    folder: str,
-    home: Home,
-    planned: dict[str, Experiment[str]],
-    judged: dict[str, tuple[JudgedClaim, ...]],
-    records: RunSource,
-) -> str:
-    """What a reader of two minutes should know of a folder: the regime, the main claims, and where the rest is."""
-    trained = sum(records.read(run).spec.kind == "train" for run in records.ids())
-    counts = f"{trained:,} trained models and {len(records.ids()) - trained:,} measurements of them"
+def with_findings(readme: str, judged: Mapping[str, Sequence[JudgedClaim]]) -> str:
+    """The project's README, with the numbers of its findings as the records have them."""
+
+    def gap(folder: str, text: str) -> str:
+        return difference(next(one for one in judged[folder] if one.claim.text == text))
+
+    majority = "Soft has a lower soft NLL than Majority ({}; {})."
+    sampled = "(a) SLS and Soft are alike in soft NLL (last epoch; margin 0.0105)."
+    plain, held_back = "ResNet-18 / 8, crop and flip", "speedy, + distortions, weight decay × 2"
+    lines = (
+        "In the paper's regime, soft labels are better than majority vote by "
+        f"{gap('003', majority.format(plain, 'last epoch'))}. On another small network, with strong regularisation, the "
+        f"difference is {gap('003', majority.format(held_back, 'last epoch'))}. The two networks differ in more than "
+        "regularisation.",
+        "One temperature, fitted after training to held-out votes, takes away most of the first difference: it leaves "
+        f"{gap('003', majority.format(plain, 'last epoch, tempered'))}.",
+        "What remains is of the size of the differences between deliveries: labels drawn anew in each epoch (SLS) minus "
+        f"soft labels is {gap('003', sampled)} in the paper's regime, and {gap('003-regularised', sampled)} with strong "
+        "regularisation.",
+    )
+    start, end = FINDINGS
+    before, rest = readme.split(start)
+    bullets = "".join(f"{textwrap.fill(line, 122, initial_indent='- ', subsequent_indent='  ')}\n" for line in lines)
+    return f"{before}{start}{bullets}{end}{rest.split(end)[1]}"
+
+
+def difference(judged: JudgedClaim) -> str:
+    """`−0.44 nats in soft NLL (95% interval −0.50 to −0.38, 5 pairs)`."""
+    effect = judged.effect
+    if effect is None or effect.low is None or effect.high is None:
+        return "not known yet"
+    bounds = f"{signed_short(effect.low)} to {signed_short(effect.high)}"
+    return f"{signed_short(effect.mean)} nats (95% interval {bounds}, {counted(effect.runs, 'pair')})"
+
+
+def read_folder(key: str, name: str, home: Home, own: RunSource, runs: RunSource) -> Folder:
+    """Plan and judge what a folder's records allow; `runs` also has those of other folders."""
+    planned = experiments(key, home, own)
+    judged = {page: judge_claims(experiment, runs) for page, experiment in planned.items()}
+    trained = sum(own.read(run).spec.kind == "train" for run in own.ids())
+    return Folder(name, home, planned, judged, trained, len(own.ids()) - trained)
+
+
+def written(place: Path, page: str, experiment: Experiment[str], runs: RunSource) -> dict[Path, str]:
+    """A page and its figures."""
+    made = {}
+    with tempfile.TemporaryDirectory() as out:
+        report.write(experiment, runs, out)
+        text = (Path(out) / "results.md").read_text("utf-8")
+        made[place / f"{page}.md"] = text.replace("](figures/", f"](figures/{page}-")
+        for figure in sorted(Path(out).glob("figures/*.svg")):
+            made[place / "figures" / f"{page}-{figure.name}"] = figure.read_text("utf-8")
+    return made
+
+
+def section(paper: Paper, folders: Sequence[Folder]) -> str:
+    """What a reader of two minutes should know of a paper: what came out, the main claims, and where the rest is."""
+    main = [folder.main_claims for folder in folders]
+    texts = sorted(dict.fromkeys(text for of_folder in main for text in of_folder), key=lettered_first)
     lines = [
-        f"## {home.title}\n",
-        f"{home.about} {counts}, in [{RECORDS}]({folder}/{RECORDS}).\n",
-        "| claim | verdict | ours, 95% interval | the paper's | page |",
-        "| :--- | :--- | :--- | ---: | :--- |",
+        f"## {paper.title}\n",
+        f"{paper.summary}\n",
+        f"| claim | the paper's | {' | '.join(folder.home.regime for folder in folders)} |",
+        f"| :--- | ---: |{' :--- |' * len(folders)}",
     ]
-    for name, claims in judged.items():
-        lines += [claim_row(claim, f"[{name}]({folder}/{name}.md)") for claim in claims if claim.claim.is_main]
-    lines.append("\nAll pages, and what they say of every claim:\n")
-    lines += [
-        f"- [{file.stem}]({folder}/{file.name}): {title_of(file)}" for file in by_hand(RESULTS / folder, set(planned))
-    ]
-    for name, experiment in planned.items():
-        of_page = f" ({verdicts(judged[name])})" if judged[name] else ""
-        lines.append(f"- [{name}]({folder}/{name}.md): {experiment.title}{of_page}")
+    for text in texts:
+        printed = next(of_folder[text][0].claim.printed for of_folder in main if text in of_folder)
+        cells = [
+            claim_cell(*of_folder[text], folder.name) if text in of_folder else "–"
+            for folder, of_folder in zip(folders, main, strict=True)
+        ]
+        lines.append(f"| {text} | {'–' if printed is None else signed_short(printed)} | {' | '.join(cells)} |")
+    lines.append(f"\nNot tested here: {paper.untested}\n")
+    lines += [f"- [All pages: {folder.home.regime}]({folder.name}/README.md), {counts(folder)}" for folder in folders]
     return "\n".join([*lines, ""])
 
 
-def claim_row(judged: JudgedClaim, link: str) -> str:
-    """A main claim in one line: the verdict, our effect and interval, and the paper's effect."""
-    effect, printed = judged.effect, judged.claim.printed
-    ours = "–"
-    if effect is not None:
-        runs = f"{effect.runs} pairs" if len(judged.claim.groups) > 1 else f"{effect.runs} runs"
-        bounds = "" if effect.low is None else f" ({signed_short(effect.low)} to {signed_short(effect.high)}, {runs})"
-        ours = signed_short(effect.mean) + bounds
-    paper = "–" if printed is None else signed_short(printed)
-    return f"| {judged.claim.text} | {judged.word} | {ours} | {paper} | {link} |"
+def lettered_first(text: str) -> str:
+    """Claims that the text numbers, (a), (b)…, in their order, and then the others as they come."""
+    return text[:3] if re.match(r"\([a-z]\)", text) else "~"
+
+
+def counts(folder: Folder) -> str:
+    """`20 trained models, 28 measurements of them, 100 claims: …`."""
+    measured = f"{folder.trained:,} trained models, {folder.measured:,} measurements of them"
+    return f"{measured}; {len(folder.claims):,} claims: {verdicts(folder.claims)}"
+
+
+def contents(folder: Folder) -> str:
+    """The first page of a folder: every page, and what it says of its claims."""
+    hand_made = [
+        f"- [{file.stem}]({file.name}): {title_of(file)}"
+        for file in by_hand(RESULTS / folder.name, {*folder.planned, "README"})
+    ]
+    listed = [
+        f"- [{page}]({page}.md): {experiment.title}{f' ({verdicts(claims)})' if (claims := folder.judged[page]) else ''}"
+        for page, experiment in folder.planned.items()
+    ]
+    records = f"{counts(folder)}. The records are in [{RECORDS}]({RECORDS})."
+    lines = [f"# {folder.home.regime}\n", f"{folder.home.about}\n", f"{records}\n", *hand_made, *listed]
+    return "\n".join([*lines, "", "[What the papers' main claims came to](../README.md)", ""])
+
+
+def claim_cell(judged: JudgedClaim, page: str, folder: str) -> str:
+    """A main claim in one regime: the verdict, our effect and its interval, of how many runs, and where to read on."""
+    effect, ours = judged.effect, ""
+    if judged.word == "measured":
+        ours = f": {judged.why.partition(':')[0]}"
+    elif effect is not None:
+        runs = counted(effect.runs, "pair" if len(judged.claim.groups) > 1 else "run")
+        bounds = "" if effect.low is None else f" ({signed_short(effect.low)} to {signed_short(effect.high)})"
+        ours = f": {signed_short(effect.mean)}{bounds}, {runs}"
+    return f"**{judged.word}**{ours} [{page}]({folder}/{page}.md)"
 
 
 def signed_short(value: float | None) -> str:

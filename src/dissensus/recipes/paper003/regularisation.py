@@ -100,7 +100,6 @@ def regularisation(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         gaps(compared, "SLS", "sls", f"SLS against Soft, {VOTES} votes per item", few=True),
         gaps(compared, "SLS", "sls-all-votes", "SLS against Soft, all votes"),
     )
-    first, *_, last = compared
     claims = tuple(
         Claim(
             f"Soft has a lower soft NLL than Majority ({regime}; {words.partition(', ')[2]}).",
@@ -109,7 +108,7 @@ def regularisation(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
             (value,),
             source=NOT_ASKED,
         )
-        for regime in (first, last)
+        for regime in compared
         for words, value in COLUMNS.items()
     )
     return Experiment(
