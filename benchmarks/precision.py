@@ -4,13 +4,15 @@
     python benchmarks/precision.py resnet18/8   # one
 
 One thread, batches of 128 images of 32×32, channels-last, uncompiled, as recipes train them. For each network the
-contenders step in turn, round after round; ratios are of the best rounds, and of the median of the rounds' own ratios.
+contenders step in turn, round after round, by the processor's own clock, so that a busy machine disturbs little; ratios
+are of the best rounds, and the median of the rounds' own ratios.
 Where the processor has no bfloat16 instructions, it says so and compares all the same.
 """
 
 import argparse
 import statistics
 import time
+from operator import truediv
 
 import torch
 
@@ -40,25 +42,22 @@ def main():
     torch.set_num_threads(1)
     native = "" if has_bfloat16("cpu") else " (no bfloat16 instructions here: it is emulated)"
     print(f"{instruction_set()}{native}; torch {torch.__version__}; {ROUNDS} rounds of {STEPS} steps in turn")
-    print("| network | ms per step, float32 | bfloat16 | ratio, best | ratio, median | Muon's extra, best |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("| network | float32 / bfloat16, best | median | with Muon / with SGD, best | median |")
+    print("|---|---:|---:|---:|---:|")
     for name in arguments.parse_args().networks:
         seconds = {label: [] for label in CONTENDERS}
         steppers = {label: stepper(NETWORKS[name], *contender) for label, contender in CONTENDERS.items()}
         for _ in range(ROUNDS):
             for label, step in steppers.items():
-                start = time.perf_counter()
+                start = time.process_time()
                 for _ in range(STEPS):
                     step()
-                seconds[label].append((time.perf_counter() - start) / STEPS)
-        best = {label: min(of) for label, of in seconds.items()}
-        median = statistics.median(a / b for a, b in zip(seconds["float32"], seconds["bfloat16"], strict=True))
-        print(
-            f"| {name} | {1e3 * best['float32']:.1f} | {1e3 * best['bfloat16']:.1f} | "
-            f"{best['float32'] / best['bfloat16']:.2f} | {median:.2f} | "
-            f"{best['bfloat16, Muon'] / best['bfloat16'] - 1:+.0%} |",
-            flush=True,
-        )
+                seconds[label].append((time.process_time() - start) / STEPS)
+        ratios = [
+            f"{min(seconds[slow]) / min(seconds[fast]):.2f} | {statistics.median(map(truediv, seconds[slow], seconds[fast])):.2f}"
+            for slow, fast in (("float32", "bfloat16"), ("bfloat16, Muon", "bfloat16"))
+        ]
+        print(f"| {name} | {' | '.join(ratios)} |", flush=True)
 
 
 def stepper(network, precision, optimiser):

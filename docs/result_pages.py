@@ -280,9 +280,9 @@ def with_findings(readme: str, judged: Mapping[str, Sequence[JudgedClaim]]) -> s
     sampled = "(a) SLS and Soft are alike in soft NLL (last epoch; margin 0.0105)."
     plain, held_back = "ResNet-18 / 8, crop and flip", "speedy, + distortions, weight decay × 2"
     lines = (
-        "In the paper's regime, soft labels are better than majority vote by "
-        f"{gap('003', majority.format(plain, 'last epoch'))}. On another small network, with strong regularisation, the "
-        f"difference is {gap('003', majority.format(held_back, 'last epoch'))}. The two networks differ in more than "
+        "In the paper's regime, the soft NLL of soft labels minus that of majority vote is "
+        f"{gap('003', majority.format(plain, 'last epoch'))}. On another small network, with strong regularisation, it "
+        f"is {gap('003', majority.format(held_back, 'last epoch'))}. The two networks differ in more than "
         "regularisation.",
         "One temperature, fitted after training to held-out votes, takes away most of the first difference: it leaves "
         f"{gap('003', majority.format(plain, 'last epoch, tempered'))}.",

@@ -69,6 +69,18 @@ class _Group:
         return f"{self.name} {spoken(self.values)}"
 
 
+def decided_and_waiting(claims: Sequence[JudgedClaim]) -> tuple[list[JudgedClaim], list[JudgedClaim]]:
+    """The claims that were judged, and those that wait for runs."""
+    waiting = [judged for judged in claims if judged.word == "not finished"]
+    return [judged for judged in claims if judged.word != "not finished"], waiting
+
+
+def waiting_in_words(waiting: Sequence[JudgedClaim]) -> str:
+    """`3 claims are not finished: the runs that would decide them are missing.`"""
+    claims = "1 claim is" if len(waiting) == 1 else f"{len(waiting):,} claims are"
+    return f"{claims} not finished: runs that would decide {'it' if len(waiting) == 1 else 'them'} are missing."
+
+
 def judge_claims(experiment: Experiment[str], runs: RunSource) -> tuple[JudgedClaim, ...]:
     """Every claim; one whose runs are not all finished is judged by the pairs that are."""
     return tuple(_judged(claim, runs) for claim in experiment.claims)

@@ -9,7 +9,7 @@ from dissensus.experiments.description import Experiment, PaperNumber
 from dissensus.report.answer import NOT_EVIDENCE
 from dissensus.report.charts import Panel
 from dissensus.report.comparison import Comparison, Limit, MethodScores, ScoreBlock, SeedValues, how_tested
-from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim
+from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim, decided_and_waiting, waiting_in_words
 from dissensus.report.method_notes import MethodNotes
 from dissensus.report.recommendation import Recommendation
 from dissensus.report.sections import Scores, Section
@@ -49,7 +49,13 @@ def text(
             parts.append("\n".join(f"![{escaped(p.heading)}]({name})" for name, p in advice_pictures(recommended)))
             parts.append(escaped(recommended.picture.caption))
     if claims:
-        parts += ["## Claims", HOW_TO_READ, "\n".join(map(_claim, claims))]
+        decided, waiting = decided_and_waiting(claims)
+        parts += ["## Claims", HOW_TO_READ]
+        if decided:
+            parts.append("\n".join(map(_claim, decided)))
+        if waiting:
+            texts = "\n".join(f"- {escaped(judged.claim.text)}" for judged in waiting)
+            parts.append(f"<details><summary>{waiting_in_words(waiting)}</summary>\n\n{texts}\n\n</details>")
     for section in sections:
         parts += _score_section(section, section.scores) if section.scores else _section(section)
     if experiment.apart:

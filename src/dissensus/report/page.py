@@ -11,7 +11,7 @@ from dissensus.report import charts, wording
 from dissensus.report.answer import NOT_EVIDENCE
 from dissensus.report.charts import Figure
 from dissensus.report.comparison import LEVEL, Comparison, how_tested
-from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim
+from dissensus.report.judged_claims import HOW_TO_READ, JudgedClaim, decided_and_waiting, waiting_in_words
 from dissensus.report.method_notes import MethodNotes
 from dissensus.report.recommendation import Recommendation
 from dissensus.report.score_section import difference_picture, picture
@@ -49,6 +49,7 @@ def html(
         swatch=charts.swatch,
     )
     comparisons = [section.scores.comparison for section in sections if section.scores]
+    decided, waiting = decided_and_waiting(claims)
     printed = [printed.number for section in sections for printed in section.exhibit.printed]
     return environment.get_template("page.html").render(
         experiment=experiment,
@@ -56,6 +57,9 @@ def html(
         sections=sections,
         compared=[section for section in sections if section.scores],
         claims=claims,
+        decided=decided,
+        waiting=waiting,
+        waiting_in_words=waiting_in_words(waiting),
         recommended=recommended,
         picture=recommended.picture if isinstance(recommended, SpendingAdvice) else _picture(experiment, comparisons),
         notes=notes,
