@@ -53,11 +53,11 @@ def main():
                 for _ in range(STEPS):
                     step()
                 seconds[label].append((time.process_time() - start) / STEPS)
-        ratios = [
-            f"{min(seconds[slow]) / min(seconds[fast]):.2f} | {statistics.median(map(truediv, seconds[slow], seconds[fast])):.2f}"
-            for slow, fast in (("float32", "bfloat16"), ("bfloat16, Muon", "bfloat16"))
-        ]
-        print(f"| {name} | {' | '.join(ratios)} |", flush=True)
+        cells = []
+        for slow, fast in (("float32", "bfloat16"), ("bfloat16, Muon", "bfloat16")):
+            median = statistics.median(map(truediv, seconds[slow], seconds[fast]))
+            cells += [f"{min(seconds[slow]) / min(seconds[fast]):.2f}", f"{median:.2f}"]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def stepper(network, precision, optimiser):

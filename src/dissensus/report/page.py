@@ -38,6 +38,7 @@ def html(
         capital=wording.capital,
         fixed=wording.fixed,
         signed=wording.signed,
+        spread=wording.spread,
         significant=wording.significant,
         probability=wording.probability,
         interval=wording.interval,

@@ -154,8 +154,18 @@ def setting(value: Any) -> str:
 
 
 def mean_sd(mean: float | None, sd: float | None) -> str:
-    """`0.412 ± 0.011`; without the second part where there is one seed."""
-    return fixed(mean) if sd is None else f"{fixed(mean)} ± {fixed(sd)}"
+    """`0.412 ± 0.011`; without the second part where there is one seed, or all seeds have the same value.
+
+    >>> mean_sd(0.412, 0.011), mean_sd(0.412, 0.0), mean_sd(0.412, None)
+    ('0.412 ± 0.011', '0.412', '0.412')
+    """
+    return fixed(mean) + spread(mean, sd)
+
+
+def spread(mean: float | None, sd: float | None) -> str:
+    """` ± 0.011`, or nothing."""
+    same = sd is None or sd <= 1e-12 * abs(mean or 0.0)  # equal numbers can be off from their mean by rounding
+    return "" if same else f" ± {fixed(sd)}"
 
 
 def interval(low: float | None, high: float | None) -> str:
