@@ -23,11 +23,15 @@ from dissensus import datasets
 from dissensus.engine.one_run import Execution, execute
 from dissensus.labels.delivery import Sampled
 from dissensus.labels.targets import Majority
+from dissensus.models import Speedy
 from dissensus.recipes.speedy_settings import AUGMENT, LAPTOP, QUALITY
 from dissensus.store.ledger import Ledger
 from dissensus.training.augmentation import CropFlip, Cutout, InTurn
 from dissensus.training.averaging import Ema
+from dissensus.training.distortions import Jitter
+from dissensus.training.muon import Muon
 from dissensus.training.optimisers import Sgd
+from dissensus.training.schedules import LinearDecay
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "003-regularised"
 LOG, PAGE = RESULTS / "tuning.jsonl", RESULTS / "tuning.md"
@@ -40,16 +44,28 @@ CROPPED = CropFlip(padding=4, reflect=True)
 FIRST = replace(LAPTOP, augment=CROPPED, optimiser=Sgd(lr=0.2, nesterov=True), averaging=Ema(3.0))
 DECAYED = replace(FIRST, optimiser=Sgd(lr=0.2, weight_decay=1e-3, nesterov=True))
 
+HALF = replace(QUALITY, schedule=LinearDecay(warmup=6), averaging=Ema(3.0), epochs=30, precision="auto")
+MUON = replace(HALF, optimiser=Muon(lr=0.02, weight_decay=0.1, other_weight_decay=1e-3))
+JITTERED = InTurn((Jitter(0.2, 0.2), CROPPED))
+NARROW = replace(MUON, model=Speedy(widths=(32, 96, 192)), schedule=LinearDecay(warmup=8), epochs=42)
+
 CANDIDATES = {
     "averaged": FIRST,
     "averaged, cutout 8, weight decay 1e-3": replace(DECAYED, augment=InTurn((CROPPED, Cutout(8)))),
     "averaged, distorted, weight decay 1e-3": LAPTOP,
     "quality, distorted": QUALITY,
     "quality, distorted, cutout 8": replace(QUALITY, augment=InTurn((*AUGMENT.parts, Cutout(8)))),
+    "half, distorted": HALF,
+    "half, muon, distorted": MUON,
+    "half, muon, distorted, decay 0.2": replace(MUON, optimiser=replace(MUON.optimiser, weight_decay=0.2)),
+    "half, muon, distorted, lr 0.04": replace(MUON, optimiser=replace(MUON.optimiser, lr=0.04)),
+    "half, muon, jittered": replace(MUON, augment=JITTERED),
+    "half, muon, jittered, cutout 8": replace(MUON, augment=InTurn((*JITTERED.parts, Cutout(8)))),
+    "half, muon, narrow, distorted": NARROW,
 }
 """Add one here to try it."""
 
-TUNED = ("model", "augment", "optimiser", "schedule", "averaging", "epochs", "batch")
+TUNED = ("model", "augment", "optimiser", "schedule", "averaging", "epochs", "batch", "precision")
 
 
 def tune(ledger, names, deliveries, seeds, part, threads):
