@@ -52,7 +52,8 @@ HOMES = {
         "Four uncertainty methods, soft and hard labels (“Do Soft Labels Enhance Neural Network Training?”)",
         "ResNet-20 at full size with a plain head, SNGP, DUQ and MC dropout, for 40 of the document's 200 epochs. The "
         "document has no authors and does not say how many seeds it has. Claims were fixed before any of these runs was "
-        "looked at.",
+        "looked at. Pooled claims are of several blocks or rows at once; their pairs of one seed share items, so that "
+        "their intervals are narrower than they should be.",
     ),
     "002": Home(
         "002",

@@ -152,6 +152,16 @@ def test_each_record_says_which_uncertainty_it_was_judged_by(ledger):
     assert "nearest centroid" in said["duq"].pop()
 
 
+def test_beside_the_uncertainty_that_judges_a_block_stands_the_other_one(ledger):
+    tables = {table.title.removesuffix(" models"): table for table in planned("000/table1").experiment.exhibits}
+    for block in BLOCKS:
+        runs = tables[block].cells[SOFT][""].values()
+        shown = {title: [value.read(ledger.read(run)) for run in runs] for title, value in tables[block].columns.items()}
+        others = [values for title, values in shown.items() if title.startswith("OOD AUROC by")]
+        assert len(others) == (block != BASIC), block
+        assert all(values != shown["OOD AUROC (SVHN)"] for values in others), block
+
+
 def test_the_parameter_counts_are_the_documents(ledger):
     (table,) = planned("000/parameters").experiment.exhibits
     counted = {row: ledger.read(runs[""][""]).scores["parameters"] for row, runs in table.cells.items()}

@@ -41,7 +41,17 @@ COLUMNS = {
     "ECE (10, width)": Measured("ece_width_10"),
     "attack decrease": Measured("attack_decrease"),
 }
-OF_SOFTMAX = Measured("ece_width_10_of_softmax")
+INFORMATION = {"OOD AUROC by mutual information": Measured("auroc_own")}
+ENTROPY = {"OOD AUROC by entropy": Measured("auroc_entropy")}
+OF_SOFTMAX = {"ECE of the softmax of kernels": Measured("ece_width_10_of_softmax")}
+BESIDE: Mapping[str, Mapping[str, Measured]] = {
+    BASIC: {},
+    NO_AUG: INFORMATION,
+    WITH_AUG: INFORMATION,
+    DUQ: {**ENTROPY, **OF_SOFTMAX},
+    SNGP: ENTROPY,
+}
+"""What stands beside the document's columns in a block: the other score for OOD, and what it prints as DUQ's ECE."""
 
 PAPER = Recipe(
     data="cifar10h",

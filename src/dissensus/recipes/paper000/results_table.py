@@ -10,11 +10,11 @@ from dissensus.experiments.plan import Node
 from dissensus.experiments.values import Measured
 from dissensus.recipes.paper000.blocks import (
     BASIC,
+    BESIDE,
     CITATION,
     COLUMNS,
     DUQ,
     HARD,
-    OF_SOFTMAX,
     SNGP,
     SOFT,
     WITH_AUG,
@@ -32,7 +32,10 @@ Group = tuple[str, list[tuple[str, str]]]
 """The name of a group in a claim, and its cells: (block, row)"""
 
 ACCURACY, AUROC, ECE, DECREASE = COLUMNS.values()
-SAME_SEEDS = "(pairs of one seed share their items, so the interval is narrower than it should be)"
+POOLED = (
+    "Claims that are called pooled are of several blocks or rows at once: their pairs of one seed share their items, so "
+    "that the interval is narrower than it should be."
+)
 
 
 def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
@@ -42,12 +45,11 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     tables, apart = [], list[PaperNumber]()
     numbers = printed_numbers("000", "table1")
     for index, block in enumerate(run.rows):
-        columns = {**COLUMNS, "ECE of the softmax of kernels": OF_SOFTMAX} if block == DUQ else COLUMNS
         table: ValueTable[Node] = ValueTable(
             key=f"block{index + 1}",
             title=f"{block} models",
             cells={row: {"": scores[block, row]} for row in run.rows[block]},
-            columns=columns,
+            columns={**COLUMNS, **BESIDE[block]},
             baseline=HARD,
         )
         table, unplaced = attach(table, [n for n in numbers if n.part == block], points={block: ""})
@@ -59,7 +61,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         question="Do soft labels improve accuracy, calibration, out-of-distribution detection and robustness, whatever "
         "the method of uncertainty?",
         scale=scale,
-        notes=run.notes,
+        notes=(*run.notes, POOLED),
         exhibits=(difference_table(run), *tables),
         claims=tuple(findings(run, scores)),
         apart=(*apart, *printed_numbers("000", "text")),
@@ -95,14 +97,14 @@ def findings(run: Blocks, scores: Scores) -> Iterable[Claim[Node]]:
     soft, hard = ((row, [(BASIC, row)]) for row in (SOFT, HARD))
     every_soft, every_hard = ((row, [(block, row) for block in run.rows]) for row in (SOFT, HARD))
     yield from soft_is_better("Key Finding 1", "In the plain network", soft, hard, is_main=False)
-    yield from soft_is_better("Key Finding 1", "Over all blocks", every_soft, every_hard, f"hard labels {SAME_SEEDS}")
+    yield from soft_is_better("Key Finding 1", "Over all blocks", every_soft, every_hard, "hard labels (pooled)")
 
     both = {block: (block, [(block, row) for row in (SOFT, HARD)]) for block in run.rows}
     for block in (BASIC, DUQ, SNGP):
-        text = f"MC dropout loses less accuracy under FGSM than {block}, with soft and hard labels {SAME_SEEDS}."
+        text = f"MC dropout loses less accuracy under FGSM than {block}, with soft and hard labels (pooled)."
         yield claim("Key Finding 2", text, both[WITH_AUG], both[block], DECREASE)
     for block in (BASIC, WITH_AUG, DUQ):
-        text = f"SNGP detects SVHN better than {block}, with soft and hard labels {SAME_SEEDS}."
+        text = f"SNGP detects SVHN better than {block}, with soft and hard labels (pooled)."
         yield claim("Key Finding 3", text, both[block], both[SNGP], AUROC)
 
     where, mixings = "In the plain network", ("Mixup", "CutMix")
@@ -112,7 +114,7 @@ def findings(run: Blocks, scores: Scores) -> Iterable[Claim[Node]]:
     mixed = {
         kind: (f"{kind} + mixing", [(BASIC, f"{kind} + {mixing}") for mixing in mixings]) for kind in ("soft", "hard")
     }
-    where, than = "In the plain network under Mixup and CutMix, too", f"hard labels {SAME_SEEDS}"
+    where, than = "In the plain network under Mixup and CutMix, too", "hard labels (pooled)"
     yield from soft_is_better("Key Finding 4", where, mixed["soft"], mixed["hard"], than, is_main=False)
 
     text = "The plain network has a lower ECE, to the label, with hard labels than with soft ones."
