@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -71,11 +72,11 @@ def images(n: int) -> torch.Tensor:
     return (drawn(n, 3, 8, 8) * 255).to(torch.uint8)
 
 
-def trained(architecture, x, target, *, epochs=3, batch=16, lr=0.01, averaging=None, optimiser=None):
+def trained(architecture, x, target, *, epochs=3, batch=16, lr=0.01, averaging=None, optimiser=None, precision="float32"):
     """A model after the one training loop."""
     classes = target.shape[1]
     model = new_model(architecture, x, classes, seed=0)
-    settings = Settings(optimiser or Adam(lr=lr), Constant(), epochs, batch, averaging=averaging)
+    settings = Settings(optimiser or Adam(lr=lr), Constant(), epochs, batch, averaging=averaging, precision=precision)
     labels = Soft().labels(Target(target, torch.arange(len(x))), 0)
     fit(model, x, labels, settings, classes=classes, seed=0, observe=lambda epoch, loss: None)
     return model.eval()
@@ -195,14 +196,18 @@ def test_trap_a_layer_within_the_bound_is_left_alone_and_one_beyond_it_is_scaled
     torch.testing.assert_close(network[1].weight, 0.9 * torch.eye(5))
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("lr", [0.01, 0.05])
 @pytest.mark.parametrize("averaging", [None, Ema(1.0)])
-def test_the_spectral_bound_holds_after_training_in_averaged_weights_too_and_is_beyond_reach_without(averaging, lr):
+def test_the_spectral_bound_holds_after_training_in_averaged_weights_too_and_is_exceeded_without(
+    averaging, lr, precision
+):
     x, target = images(64), one_hot(torch.arange(64) % 3, 3).float()
 
     def norms(bound):
         architecture = Sngp(Smallcnn(4, 8), features=32, bound=bound)
-        body = trained(architecture, x, target, epochs=10, averaging=averaging, optimiser=Sgd(lr=lr)).trunk.body
+        how = {"averaging": averaging, "optimiser": Sgd(lr=lr), "precision": precision}
+        body = trained(architecture, x, target, epochs=10, **how).trunk.body
         maps = {"convolution": matrix_of(body[0], (3, 8, 8)), "dense layer": body[4].weight}
         assert sum(isinstance(part, nn.Conv2d | nn.Linear) for part in body) == len(maps)
         return {name: float(torch.linalg.matrix_norm(weight.detach(), 2)) for name, weight in maps.items()}
@@ -237,7 +242,21 @@ def test_the_precision_is_the_sum_over_the_last_epoch_as_computed_directly():
             model.variance(x).double(), torch.einsum("bi,ij,bj->b", phi, inverse, phi), rtol=1e-3, atol=1e-5
         )
         scaled = (phi @ head.weight.double().T) / torch.sqrt(1 + math.pi / 8 * model.variance(x).double())[:, None]
-        torch.testing.assert_close(model.predict(x).logits.double(), scaled, rtol=1e-3, atol=1e-4)
+        said = model.predict(x)
+        torch.testing.assert_close(said.logits.double(), scaled, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(said.uncertainty, 3 / (3 + scaled.exp().sum(1)), rtol=1e-3, atol=1e-4)
+
+
+def test_in_bfloat16_the_precision_is_float32_and_nearly_that_of_float32():
+    x, target = images(64), one_hot(torch.arange(64) % 3, 3).float()
+    still = Sgd(lr=0.0, weight_decay=0.0)
+    exact, short = (
+        trained(Sngp(Smallcnn(4, 8), features=16), x, target, epochs=1, optimiser=still, precision=precision)
+        for precision in ("float32", "bfloat16")
+    )
+    assert short.process.precision.dtype == torch.float32
+    assert float((short.process.precision - exact.process.precision).norm() / exact.process.precision.norm()) < 0.02
+    assert not torch.equal(short.process.precision, exact.process.precision)  # the trunk was in bfloat16
 
 
 def test_with_two_classes_the_shared_precision_is_that_of_each_class():
@@ -407,6 +426,28 @@ def test_trap_the_gradient_penalty_changes_the_gradients_of_the_parameters():
         gradients.append([parameter.grad for parameter in model.parameters()])
     for without, penalised in zip(*gradients, strict=True):
         assert not torch.allclose(without, penalised, rtol=1e-3, atol=0) or without.ndim == 1
+
+
+def test_in_bfloat16_the_penalty_has_nearly_the_gradients_of_float32():
+    x, target = images(32), torch.softmax(4 * drawn(32, 3, seed=2), 1)
+    model = new_model(Duq(Smallcnn(4, 8), embedding=16, decay=0.9), x, 3, seed=0).train()
+    optimiser, floats = Sgd(lr=0.01).build(model.parameters()), x.float() / 255
+
+    def gradients(precision, penalty):
+        model.settings = replace(model.settings, penalty=penalty)
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            loss = model.loss(floats, target)
+        loss.backward()
+        return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+    for _ in range(20):  # away from the start, where the kernels are 0 and so are their slopes
+        gradients("float32", 0.5)
+        optimiser.step()
+        model.after_step(floats, target)
+    exact, short = (gradients(how, 0.5) - gradients(how, 0.0) for how in ("float32", "bfloat16"))
+    assert float(exact.norm()) > 0
+    assert float((exact - short).norm() / exact.norm()) < 0.1
 
 
 def test_trap_loss_penalty_and_centroids_see_batch_norm_in_one_mode():

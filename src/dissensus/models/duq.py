@@ -25,10 +25,11 @@ order, and it does not underflow far away.
 Deviations. Loss, penalty and centroids all see batch norm in training mode: the centroids are moved by the embeddings
 that the step's own loss was computed from. (The authors' code computes the penalty in training mode, then the
 embeddings again, after the step, in eval mode; that costs a forward pass more.) The sum over classes is the paper's;
-the authors' code takes the mean, which learns more slowly at one learning rate. The norm in the penalty is as in the
-authors' code; the paper writes its square. log(1 − K) is computed from d, without rounding K to 1. Where K < 1e-12, d >
-27.6, −log K = d is continued by its tangent in √d, so that the pull of an item on its embedding stops growing with its
-distance: with large features the first batch can be hundreds away, where steps at a learning rate of 0.05 are too long.
+the authors' code takes the mean, which learns more slowly at one learning rate, and against which λ counts K times as
+much. The norm in the penalty is as in the authors' code; the paper writes its square. log(1 − K) is computed from d,
+without rounding K to 1. Where K < 1e-12, d > 27.6, −log K = d is continued by its tangent in √d, so that the pull of an
+item on its embedding stops growing with its distance: with large features the first batch can be hundreds away, where
+steps at a learning rate of 0.05 are too long.
 (PyTorch's binary cross-entropy, in the authors' code, lets the gradient fade to 0 there; such items would never learn.)
 The mean over M in d makes steps larger as M gets smaller, like 1/M: with few dimensions, lower the learning rate.
 """

@@ -41,7 +41,17 @@ COLUMNS = {
     "ECE (10, width)": Measured("ece_width_10"),
     "attack decrease": Measured("attack_decrease"),
 }
-OF_SOFTMAX = Measured("ece_width_10_of_softmax")
+INFORMATION = {"OOD AUROC by mutual information": Measured("auroc_own")}
+ENTROPY = {"OOD AUROC by entropy": Measured("auroc_entropy")}
+OF_SOFTMAX = {"ECE of the softmax of kernels": Measured("ece_width_10_of_softmax")}
+BESIDE: Mapping[str, Mapping[str, Measured]] = {
+    BASIC: {},
+    NO_AUG: INFORMATION,
+    WITH_AUG: INFORMATION,
+    DUQ: {**ENTROPY, **OF_SOFTMAX},
+    SNGP: ENTROPY,
+}
+"""What stands beside the document's columns in a block: the other score for OOD, and what it prints as DUQ's ECE."""
 
 PAPER = Recipe(
     data="cifar10h",
@@ -126,8 +136,8 @@ LEFT_OPEN = (
 )
 LAPTOP_NOTE = (
     "Laptop scale: the document's networks at full size, trained for 40 epochs in place of 200 (warm-up over 1, learning "
-    "rate divided by 10 at epochs 20 and 30), two seeds, Mixup and CutMix for Basic alone. Attacks and OOD scores are on "
-    "1,000 of the images held out, and 1,000 of SVHN. In bfloat16 where the processor has instructions for it; the "
+    "rate divided by 10 at epochs 20 and 30), three seeds, Mixup and CutMix for Basic alone. Attacks are on all 2,000 "
+    "images held out, OOD scores on them and 2,000 of SVHN. In bfloat16 where the processor has instructions for it; the "
     "set-up below says which."
 )
 
@@ -138,7 +148,7 @@ def at(scale: str, seeds: Seeds | None = None) -> Blocks:
         note = "Five seeds; the document does not say how many it has."
         settings = Blocks(scale, PAPER, tuple(range(5)), ALL_ROWS, notes=(*LEFT_OPEN, note))
     elif scale == "laptop":
-        settings = Blocks(scale, LAPTOP, (0, 1), LAPTOP_ROWS, items=1000, notes=(LAPTOP_NOTE, *LEFT_OPEN))
+        settings = Blocks(scale, LAPTOP, (0, 1, 2), LAPTOP_ROWS, items=2000, notes=(LAPTOP_NOTE, *LEFT_OPEN))
     else:
         settings = Blocks(scale, SMOKE, (0, 1), ALL_ROWS, items=40)
     return settings if seeds is None else replace(settings, seeds=seeds)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from statistics import fmean
 
 from dissensus.experiments.description import Claim, Experiment, PaperNumber, ValueTable
 from dissensus.experiments.plan import Node
 from dissensus.experiments.values import Measured
 from dissensus.recipes.paper000.blocks import (
     BASIC,
+    BESIDE,
     CITATION,
     COLUMNS,
     DUQ,
     HARD,
-    OF_SOFTMAX,
     SNGP,
     SOFT,
     WITH_AUG,
@@ -27,8 +28,14 @@ from dissensus.recipes.printed import attach, printed_numbers
 Scores = Mapping[tuple[str, str], dict[str, Node]]
 """(block, row) -> what was scored, by seed"""
 
+Group = tuple[str, list[tuple[str, str]]]
+"""The name of a group in a claim, and its cells: (block, row)"""
+
 ACCURACY, AUROC, ECE, DECREASE = COLUMNS.values()
-SAME_SEEDS = "(pairs of one seed share their items, so the interval is narrower than it should be)"
+POOLED = (
+    "Claims that are called pooled are of several blocks or rows at once: their pairs of one seed share their items, so "
+    "that the interval is narrower than it should be."
+)
 
 
 def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
@@ -38,12 +45,11 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
     tables, apart = [], list[PaperNumber]()
     numbers = printed_numbers("000", "table1")
     for index, block in enumerate(run.rows):
-        columns = {**COLUMNS, "ECE of the softmax of kernels": OF_SOFTMAX} if block == DUQ else COLUMNS
         table: ValueTable[Node] = ValueTable(
             key=f"block{index + 1}",
             title=f"{block} models",
             cells={row: {"": scores[block, row]} for row in run.rows[block]},
-            columns=columns,
+            columns={**COLUMNS, **BESIDE[block]},
             baseline=HARD,
         )
         table, unplaced = attach(table, [n for n in numbers if n.part == block], points={block: ""})
@@ -55,7 +61,7 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
         question="Do soft labels improve accuracy, calibration, out-of-distribution detection and robustness, whatever "
         "the method of uncertainty?",
         scale=scale,
-        notes=run.notes,
+        notes=(*run.notes, POOLED),
         exhibits=(difference_table(run), *tables),
         claims=tuple(findings(run, scores)),
         apart=(*apart, *printed_numbers("000", "text")),
@@ -64,44 +70,52 @@ def table1(scale: str, seeds: Seeds | None = None) -> Experiment[Node]:
 
 def findings(run: Blocks, scores: Scores) -> Iterable[Claim[Node]]:
     """The document's four key findings, and its calibration column."""
+    means = {(n.part, n.row, n.column): n.mean for n in printed_numbers("000", "table1")}
 
     def claim(
-        number: str, text: str, lower: tuple[str, dict[str, Node]], higher: tuple[str, dict[str, Node]], value: Measured
+        source: str, text: str, lower: Group, higher: Group, value: Measured, *, is_main: bool = True
     ) -> Claim[Node]:
-        return Claim(text, "lower", dict((lower, higher)), (value,), source=f"{CITATION}, {number}")
+        """Cells of the two groups are paired in their order, and runs by seed."""
+        groups = {
+            name: {f"{pair}, {seed}": node for pair, cell in enumerate(cells) for seed, node in scores[cell].items()}
+            for name, cells in (lower, higher)
+        }
+        first, second = (fmean(means[*cell, value.name] for cell in cells) for _, cells in (lower, higher))
+        source, effect = f"{CITATION}, {source}", round(first - second, 4)
+        return Claim(text, "lower", groups, (value,), source=source, printed=effect, is_main=is_main)
 
-    def pooled(cells: Iterable[tuple[str, str]], by: int) -> dict[str, Node]:
-        """The scores of several cells, named by block (0) or row (1) and seed."""
-        return {f"{cell[by]}, {seed}": node for cell in cells for seed, node in scores[cell].items()}
+    def soft_is_better(
+        source: str, where: str, soft: Group, hard: Group, than: str = "hard labels", *, is_main: bool = True
+    ) -> Iterable[Claim[Node]]:
+        """In three columns; calibration is the one in which the document has hard labels ahead."""
+        texts = "give more accuracy", "detect SVHN better", "lose less accuracy under FGSM"
+        for text, lower, higher, value in zip(
+            texts, (hard, hard, soft), (soft, soft, hard), (ACCURACY, AUROC, DECREASE), strict=True
+        ):
+            yield claim(source, f"{where}, soft labels {text} than {than}.", lower, higher, value, is_main=is_main)
 
-    first = "Key Finding 1"
-    soft, hard = (SOFT, scores[BASIC, SOFT]), (HARD, scores[BASIC, HARD])
-    yield claim(first, "The plain network is more accurate with soft labels than with hard ones.", hard, soft, ACCURACY)
-    yield claim(first, "The plain network detects SVHN better with soft labels than with hard ones.", hard, soft, AUROC)
-    yield claim(first, "The plain network loses less accuracy under FGSM with soft labels.", soft, hard, DECREASE)
-    every = {row: pooled([(block, row) for block in run.rows], 0) for row in (SOFT, HARD)}
-    soft, hard = (SOFT, every[SOFT]), (HARD, every[HARD])
-    yield claim(first, f"Over all blocks, soft labels give more accuracy {SAME_SEEDS}.", hard, soft, ACCURACY)
-    yield claim(first, f"Over all blocks, soft labels detect SVHN better {SAME_SEEDS}.", hard, soft, AUROC)
-    yield claim(first, f"Over all blocks, soft labels lose less accuracy under FGSM {SAME_SEEDS}.", soft, hard, DECREASE)
+    soft, hard = ((row, [(BASIC, row)]) for row in (SOFT, HARD))
+    every_soft, every_hard = ((row, [(block, row) for block in run.rows]) for row in (SOFT, HARD))
+    yield from soft_is_better("Key Finding 1", "In the plain network", soft, hard, is_main=False)
+    yield from soft_is_better("Key Finding 1", "Over all blocks", every_soft, every_hard, "hard labels (pooled)")
 
-    both = {block: pooled([(block, row) for row in (SOFT, HARD)], 1) for block in run.rows}
+    both = {block: (block, [(block, row) for row in (SOFT, HARD)]) for block in run.rows}
     for block in (BASIC, DUQ, SNGP):
-        text = f"MC dropout loses less accuracy under FGSM than {block}, with soft and hard labels {SAME_SEEDS}."
-        yield claim("Key Finding 2", text, (WITH_AUG, both[WITH_AUG]), (block, both[block]), DECREASE)
+        text = f"MC dropout loses less accuracy under FGSM than {block}, with soft and hard labels (pooled)."
+        yield claim("Key Finding 2", text, both[WITH_AUG], both[block], DECREASE)
     for block in (BASIC, WITH_AUG, DUQ):
-        text = f"SNGP detects SVHN better than {block}, with soft and hard labels {SAME_SEEDS}."
-        yield claim("Key Finding 3", text, (block, both[block]), (SNGP, both[SNGP]), AUROC)
+        text = f"SNGP detects SVHN better than {block}, with soft and hard labels (pooled)."
+        yield claim("Key Finding 3", text, both[block], both[SNGP], AUROC)
 
-    fourth, soft = "Key Finding 4", (SOFT, scores[BASIC, SOFT])
-    for row in ("hard + Mixup", "hard + CutMix"):
-        mixed, what = (row, scores[BASIC, row]), row.replace("hard + ", "")
-        yield claim(fourth, f"Hard labels with {what} do not reach the accuracy of soft labels.", mixed, soft, ACCURACY)
-        yield claim(fourth, f"Hard labels with {what} do not detect SVHN as well as soft labels.", mixed, soft, AUROC)
-        yield claim(
-            fourth, f"Hard labels with {what} lose more accuracy under FGSM than soft labels.", soft, mixed, DECREASE
-        )
+    where, mixings = "In the plain network", ("Mixup", "CutMix")
+    for mixing in mixings:
+        row = f"hard + {mixing}"
+        yield from soft_is_better("Key Finding 4", where, soft, (row, [(BASIC, row)]), f"hard labels with {mixing}")
+    mixed = {
+        kind: (f"{kind} + mixing", [(BASIC, f"{kind} + {mixing}") for mixing in mixings]) for kind in ("soft", "hard")
+    }
+    where, than = "In the plain network under Mixup and CutMix, too", "hard labels (pooled)"
+    yield from soft_is_better("Key Finding 4", where, mixed["soft"], mixed["hard"], than, is_main=False)
 
-    soft, hard = (SOFT, scores[BASIC, SOFT]), (HARD, scores[BASIC, HARD])
     text = "The plain network has a lower ECE, to the label, with hard labels than with soft ones."
     yield claim("Results", text, hard, soft, ECE)
