@@ -61,16 +61,17 @@ class Paper(NamedTuple):
 PAPERS = {
     "000": Paper(
         "Four uncertainty methods, soft and hard labels (“Do Soft Labels Enhance Neural Network Training?”)",
-        "ResNet-20 at full size with a plain head, SNGP, DUQ and MC dropout. The document has no authors and does not say "
-        "how many seeds it has. Claims were fixed before any of these runs was looked at. Pooled claims are of several "
-        "blocks or rows at once; their pairs of one seed share items, so that their intervals are narrower than they "
-        "should be.",
+        "ResNet-20 at full size with a plain head, SNGP, DUQ and MC dropout. The document has no authors and does not "
+        "say how many seeds it has. Claims were fixed before any of these runs was looked at. Pooled claims are of "
+        "several blocks or rows at once; their pairs of one seed share items, so that their intervals are narrower than "
+        "they should be.",
         "The document's 200 epochs; Mixup and CutMix on SNGP, DUQ and dropout.",
         {
             "000": Home(
                 "laptop",
                 "ResNet-20, 40 epochs",
-                "ResNet-20 at full size with a plain head, SNGP, DUQ and MC dropout, for 40 of the document's 200 epochs.",
+                "ResNet-20 at full size with a plain head, SNGP, DUQ and MC dropout, for 40 epochs; the document has "
+                "200.",
             )
         },
     ),
