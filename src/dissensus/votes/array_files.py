@@ -24,6 +24,7 @@ from dissensus.votes.files import PathLike, check_inflated, open_binary
 KINDS = "biufUS"  # booleans, integers, floats, text and bytes
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what np.savez and np.savez_compressed write
 MOST_MEMBERS = 1000
+LONGEST_NAME = 1 << 16  # bytes; as text, each takes four
 BROKEN = (
     ValueError, EOFError, OSError, KeyError, TypeError, IndexError, OverflowError, SyntaxError, MemoryError,
     RecursionError, NotImplementedError, RuntimeError, AttributeError, tokenize.TokenError, zipfile.BadZipFile,
@@ -122,6 +123,8 @@ def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise _NotNumpyError("it holds Python objects, which are never unpickled")
     if kind.kind not in KINDS or kind.subdtype is not None:
         raise _NotNumpyError(f"it holds {kind}, not numbers or names")
+    if kind.kind == "S" and kind.itemsize > LONGEST_NAME:
+        raise _NotNumpyError(f"names of {kind.itemsize:,} bytes are none")
     if any(type(length) is not int or length < 0 for length in shape) or len(shape) > 8:
         raise _NotNumpyError(f"its shape {shape} is none")
     return shape, fortran, kind

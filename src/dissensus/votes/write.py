@@ -139,10 +139,11 @@ def _named(codes: Ints, names: Sequence[str]) -> pa.Array:
 
 def _long(votes: Votes) -> dict[str, pa.Array]:
     first = np.empty(len(votes.items), np.int64)
-    first[votes.item[::-1]] = np.arange(votes.n_votes)[::-1]  # the last write wins, so the first appearance stays
+    item = votes.item  # refused where there are too many to be listed, before anything of that length is made
+    first[item[::-1]] = np.arange(len(item))[::-1]  # the last write wins, so the first appearance stays
     in_order = bool((np.diff(first) > 0).all())
-    order = np.arange(votes.n_votes) if in_order else np.argsort(votes.item, kind="stable")
-    columns = {"item": _named(votes.item[order], votes.items)}
+    order = np.arange(len(item)) if in_order else np.argsort(item, kind="stable")
+    columns = {"item": _named(item[order], votes.items)}
     if votes.annotator is not None and votes.annotators is not None:
         columns["annotator"] = _named(votes.annotator[order], votes.annotators)
     return {**columns, "label": _named(votes.label[order], votes.classes)}
