@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike as PathLikeObject
 from pathlib import Path
 from typing import BinaryIO
@@ -255,4 +255,5 @@ def _replacing(path: PathLike) -> Iterator[BinaryIO]:
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror})", where=str(path), hint="Check the folder") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed
+            partial.unlink(missing_ok=True)
