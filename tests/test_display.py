@@ -21,6 +21,9 @@ def test_what_a_run_wrote_about_itself_may_be_damaged_or_empty(tmp_path):
         assert read_progress(ledger, run_id) is None
         assert read_status({run_id: "one"}, ledger).failed["one"].strip().splitlines()
     ledger.progress_file(run_id).write_text('{"epoch": 1, "epochs": 2, "loss": null}')
+    ledger.error_file(run_id).unlink()
+    ledger.error_file(run_id).mkdir()
+    assert read_failure(ledger, run_id) == "this is not a regular file"
     assert read_progress(ledger, run_id) == Event("epoch", run_id, 1, 2, None)
 
 

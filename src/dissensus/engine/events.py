@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from dissensus.errors import InputError
 from dissensus.store.atomic_files import read_whole
 from dissensus.store.json_types import misfit, parse_json
 from dissensus.store.ledger import Ledger
@@ -79,4 +80,6 @@ def read_failure(ledger: Ledger, run_id: str) -> str | None:
         words = read_whole(ledger.error_file(run_id)).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
+    except InputError as problem:  # a folder in its place
+        return problem.what
     return words if words.strip() else "it failed, and the file that said why is empty"
