@@ -1,9 +1,11 @@
-"""A million damaged files: experiments, records, ledgers, locks, downloads, archives, caches, models, and all that
-readers of votes take. Each is read as it was or refused with a message; one that is not fails the benchmark.
+"""A million damaged files: experiments, records, ledgers, locks, downloads, archives, caches, models, data sets, pictures
+and texts, weights from elsewhere, job plans, and all that readers of votes take. Each is read as it was or refused with a
+message; one that is not fails the benchmark.
 
 `--mutations N` asks for another number in all, `--seed S` for other damage, `--only NAME` for one kind. The work is done
 in parts, each with a seed of its own; with `--counts FILE` every finished part is a line of that file, and the same
-command goes on after the last one. tests/damage.py says how files are damaged, tests/damaged_files.py how they are read.
+command goes on after the last one. tests/damage.py says how files are damaged, tests/damaged_files.py and
+tests/damaged_sets.py how they are read.
 """
 
 import argparse
@@ -23,11 +25,16 @@ SHARES = {
     "records": 0.01,
     "ledger": 0.04,
     "lock": 0.15,
-    "out folder": 0.2,
+    "out folder": 0.08,
     "download": 0.1,
     "archive": 0.1,
     "cache": 0.1,
     "model": 0.03,
+    "data set": 0.02,
+    "kept set": 0.03,
+    "contents": 0.02,
+    "weights": 0.02,
+    "job plan": 0.03,
     "readers": 0.15,
     "exports": 0.1,
 }
@@ -90,11 +97,17 @@ def damaged(name, attempts, seed):
 
 def files(name, attempts, seed):
     import damage
-    from damaged_files import KINDS
+    import damaged_files
+    import damaged_sets
 
     fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=fast) as folder:
-        tally = damage.run([kind() for kind in KINDS if kind.name == name], Path(folder), attempts, seed)
+        tally = damage.run(
+            [kind() for kind in (*damaged_files.KINDS, *damaged_sets.KINDS) if kind.name == name],
+            Path(folder),
+            attempts,
+            seed,
+        )
     return {outcome: count for (_, outcome), count in tally.outcomes.items()}, tally.failures
 
 

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from dissensus.cli import cli, main
@@ -309,6 +311,44 @@ def test_a_folder_without_permission_is_refused_before_any_work(run, bad_files, 
 @pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("0-2,7", (0, 1, 2, 7)), ("4-4", (4,))])
 def test_seeds_are_a_number_or_a_list(text, seeds):
     assert parse_seeds(text) == seeds
+
+
+def _commands(group=cli, names=()):
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*names, name))
+        else:
+            yield (*names, name), command
+
+
+NUMBERS = [
+    pytest.param(names, option, id=f"{' '.join(names)} {option.opts[0]}")
+    for names, command in _commands()
+    for option in command.params
+    if isinstance(option.type, (click.IntRange, click.FloatRange)) or option.type.name in ("integer", "number", "float")
+]
+
+
+@pytest.mark.parametrize(("names", "option"), NUMBERS)
+def test_no_option_takes_for_a_number_what_is_none(names, option):
+    for value in ("nan", "inf", "-inf", "", " ", "1e999", "é", "0x1", "1,5"):
+        ended = CliRunner().invoke(cli, [*names, option.opts[0], value])
+        assert ended.exit_code == 2, (value, ended.output, ended.exception)
+        assert option.opts[0] in ended.output
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_records_are_packed_into_a_file_with_a_name(name, tmp_path):
+    Ledger(tmp_path / "runs").create()
+    with pytest.raises(InputError, match="this is no name of a file"):
+        CliRunner().invoke(cli, ["runs", "pack", str(tmp_path / "runs"), name], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("command", ["compare", "plan"])
+def test_a_plan_of_endless_repeats_is_refused(command):
+    ended = CliRunner().invoke(cli, [command, "votes.csv", "--out", "o", "--repeats", "999999999999"])
+    assert ended.exit_code == 2
+    assert "1<=x<=1000" in ended.output
 
 
 @pytest.mark.parametrize("text", ["", "0", "a-b", "3-1", "1,1", "-3", "1-2-3", "1-", "0-10000000000", "9" * 5000])

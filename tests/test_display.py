@@ -6,8 +6,25 @@ import pytest
 from rich.console import Console
 
 from dissensus.cli import progress as display
-from dissensus.cli.progress import Display
-from dissensus.engine.events import Event
+from dissensus.cli.progress import Display, read_status
+from dissensus.engine.events import Event, read_failure, read_progress
+from dissensus.store.ledger import Ledger
+
+
+def test_what_a_run_wrote_about_itself_may_be_damaged_or_empty(tmp_path):
+    ledger, run_id = Ledger(tmp_path), "a" * 16
+    assert (read_progress(ledger, run_id), read_failure(ledger, run_id)) == (None, None)
+    ledger.work(run_id).mkdir(parents=True)
+    for content in (b"", b"\xff", b"{", b"[]", b'{"epoch": "1"}', b'{"epoch": 1, "epochs": 2, "loss": NaN}'):
+        ledger.progress_file(run_id).write_bytes(content)
+        ledger.error_file(run_id).write_bytes(content)
+        assert read_progress(ledger, run_id) is None
+        assert read_status({run_id: "one"}, ledger).failed["one"].strip().splitlines()
+    ledger.progress_file(run_id).write_text('{"epoch": 1, "epochs": 2, "loss": null}')
+    ledger.error_file(run_id).unlink()
+    ledger.error_file(run_id).mkdir()
+    assert read_failure(ledger, run_id) == "this is not a regular file"
+    assert read_progress(ledger, run_id) == Event("epoch", run_id, 1, 2, None)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dissensus.datasets import DATASETS
+from dissensus.datasets import DATASETS, archives
 from dissensus.datasets.archives import unpack
 from dissensus.datasets.catalogue import Remote
 from dissensus.datasets.download import ATTEMPTS, RECORD, fetch
@@ -379,6 +379,19 @@ def test_links_and_devices_in_an_archive_are_left_out(tmp_path):
     )
     unpack(tmp_path / "tape", tmp_path / "out", name="tape")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("suffix", ["zip", "tar.gz"])
+def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_and_leaves_nothing(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(archives, "UNPACKED_FREELY", 1 << 20)
+    (tmp_path / "bomb").write_bytes(taped(("a", tarfile.REGTYPE, bytes(4 << 20))))
+    if suffix == "zip":
+        with zipfile.ZipFile(tmp_path / "bomb", "w", zipfile.ZIP_DEFLATED) as bundle:
+            bundle.writestr("a", bytes(4 << 20))
+    assert (tmp_path / "bomb").stat().st_size < 40_000
+    with pytest.raises(InputError, match="bytes unpack to far more"):
+        unpack(tmp_path / "bomb", tmp_path / "out", name="bomb")
+    assert not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -429,3 +429,17 @@ def test_no_content_breaks_a_reader(extension: str, content: bytes, tmp_path: Pa
     for read in (read_votes, read_predictions, read_features, lambda path: read_gold(path, ("a", "b"), ("1",))):
         with contextlib.suppress(InputError):  # anything else is our bug
             read(path)
+
+
+def test_objects_that_share_no_key_make_no_table_of_empty_cells(tmp_path):
+    """Without a bound, half a megabyte of these took gigabytes and minutes."""
+    lines = "".join(f'{{"item": "i{row}", "c{row}": 1}}\n' for row in range(4_000))
+    (tmp_path / "sparse.jsonl").write_text(lines)
+    with pytest.raises(InputError, match=r"4,000 columns of 4,000 objects .* make 16,00\d,000 cells"):
+        read_votes(tmp_path / "sparse.jsonl")
+
+
+def test_names_of_megabytes_are_refused_by_the_header(tmp_path):
+    np.savez_compressed(tmp_path / "names.npz", counts=np.ones((2, 2), int), ids=np.zeros(2, "S9000000"))
+    with pytest.raises(InputError, match="names of 9,000,000 bytes are none"):
+        read_votes(tmp_path / "names.npz")

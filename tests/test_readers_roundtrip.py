@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -228,3 +229,15 @@ def test_annotators_and_names_go_when_told_to(tmp_path: Path) -> None:
     people = Votes([0, 0], [0, 1], ("a",), ("cat", "dog"), [0, 1], ("ann", "bob"))
     write_votes(people, tmp_path / "v.npy", drop_annotators=True, drop_names=True)
     assert np.load(tmp_path / "v.npy").tolist() == [[1, 1]]
+
+
+def test_more_votes_than_can_be_listed_are_refused_before_any_list_is_made(tmp_path):
+    """Before, 8 GB were taken first."""
+    votes = Votes.from_counts([[999_999_990, 1]])
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="cannot be listed one by one"):
+            write_votes(votes, tmp_path / "long.csv")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

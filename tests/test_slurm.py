@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from dissensus import datasets
 from dissensus.cli import cli
-from dissensus.engine import slurm
+from dissensus.engine import slurm, slurm_task
 from dissensus.engine.local import LocalExecutor
 from dissensus.engine.measures import Ensemble, measure_spec
 from dissensus.engine.one_run import Execution, execute
@@ -162,6 +162,39 @@ def test_the_executor_is_a_value():
     executor = SlurmExecutor(SlurmArray(8, "30", more=("--exclusive",)), execution=ONE_THREAD)
     assert replace(executor) == executor
     assert hash(replace(executor)) == hash(executor)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"ledger": "l", "workers": 0}'])
+def test_a_damaged_plan_is_refused_without_a_traceback(content, tmp_path, capsys):
+    (tmp_path / "plan.json").write_bytes(content)
+    assert slurm_task.main(str(tmp_path / "plan.json")) == 2
+    assert "Submit the job again" in capsys.readouterr().err
+
+
+def test_progress_that_is_damaged_does_not_end_the_driver(tmp_path, monkeypatch):
+    """The lock says that a task computes the run; what the task wrote about it is broken."""
+    spec, ledger = QUICK.spec(DATA, 0), Ledger(tmp_path)
+    monkeypatch.setattr(slurm, "submit", lambda script, ledger: ("1", tmp_path / "job.sh"))
+    monkeypatch.setattr(slurm._SlurmDriver, "_is_over", lambda self, job, now=False: False)
+    monkeypatch.setattr(slurm._SlurmDriver, "close", lambda self: None)
+    monkeypatch.setattr(slurm, "POLL", 0.01)
+    looks, kinds = iter((b"{", b"[]", b'{"epoch": 1, "epochs": 2, "loss": 0.5}')), []
+    held = []
+
+    def sleep(seconds):
+        if not held:
+            held.append(locks.take(ledger.lock_file(spec.id)))
+        if (content := next(looks, None)) is not None:
+            ledger.progress_file(spec.id).write_bytes(content)
+        elif "epoch" in kinds:
+            held[0].release()
+            ledger.error_file(spec.id).parent.mkdir(parents=True, exist_ok=True)
+            ledger.error_file(spec.id).write_bytes(b"\xff it broke")
+
+    monkeypatch.setattr(slurm.time, "sleep", sleep)
+    result = SlurmExecutor(SlurmArray()).run([spec], ledger, lambda event: kinds.append(event.kind))
+    assert "it broke" in result.failed[spec.id]
+    assert kinds.count("epoch") == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])

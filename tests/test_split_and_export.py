@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import sys
 
 import numpy as np
@@ -255,6 +256,12 @@ def test_a_folder_holds_a_parquet_file_with_the_names_of_the_classes(run, tmp_pa
         assert table.column_names == ["item", "annotator", "label"]
         assert table["label"].to_pylist() == votes.label.tolist()
     assert "class0" in (tmp_path / "folder" / "README.md").read_text()
+
+
+def test_a_folder_may_have_a_name_that_is_no_unicode(run, tmp_path):
+    folder = os.fsdecode(bytes(tmp_path) + b"/\xff")
+    assert run("export", "votes.csv", folder)[0] == 0
+    assert len(os.listdir(folder)) == 2  # noqa: PTH208 - the folder's name is the point
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 
 import pytest
 from rich.console import Console
 
-from dissensus.cli import main
+from dissensus.cli import cli, main
 from dissensus.cli.output import SafeOutput, printable
 from dissensus.cli.progress import Display, RunProgress, progress_table
 from dissensus.engine.events import Event
@@ -28,6 +29,16 @@ def test_output_to_a_full_disk_is_said_and_is_no_success():
         error = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2
     assert error == "dissensus: the output cannot be written (No space left on device).\n"
+
+
+def test_a_warning_is_words_and_not_a_line_of_our_code(capsys, monkeypatch):
+    def warn(*arguments, **options):
+        warnings.warn(f"an MLP {EVIL[:5]} is left out", stacklevel=2)
+
+    monkeypatch.setattr(cli, "main", warn)
+    with warnings.catch_warnings(action="always"), pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err == "  warning: an MLP \\x1b[2J[ is left out\n"
 
 
 def test_a_reader_that_leaves_early_is_no_error():

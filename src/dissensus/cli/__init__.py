@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from contextlib import suppress
+from typing import TextIO
 
 import click
 
@@ -84,8 +86,22 @@ for command in COMMANDS:
 def main() -> None:
     """Run a command. Bad input, and a system that cannot read or write, end with code 2 and a message, an interruption
     with 130; neither shows a traceback: a traceback is for our bugs."""
-    with safe_output():
+    with safe_output(), warnings.catch_warnings():
+        warnings.showwarning = _show_warning
         sys.exit(_flushed(_exit_code()))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,  # noqa: ARG001
+    lineno: int,  # noqa: ARG001
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,  # noqa: ARG001
+) -> None:
+    """What went otherwise than expected, in words: where in our code it was noticed helps nobody here."""
+    name = "" if category is UserWarning else f"{category.__name__}: "
+    _complain(f"  warning: {name}{message}", 0)
 
 
 def _exit_code() -> int | str | None:

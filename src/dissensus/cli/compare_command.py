@@ -50,7 +50,9 @@ Examples:
 @click.option("--out", required=True, metavar="DIR", help="Folder for the ledger, report.html and recommendation.json.")
 @click.option("--ledger", metavar="DIR", help="Folder for finished runs (default: OUT/runs).")
 @click.option("--methods", metavar="A,B,…", help="Compare only these, and soft (default: all that the votes allow).")
-@click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repeats of the cross-validation.")
+@click.option(
+    "--repeats", default=3, show_default=True, type=click.IntRange(1, 1000), help="Repeats of the cross-validation."
+)
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(3), help="Folds of the cross-validation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the recommendation as JSON instead of words.")
 @execution_options

@@ -35,7 +35,9 @@ Examples:
 @click.option("--out", required=True, metavar="DIR", help=f"Folder for the ledger, report.html and {NEXT_VOTES}.")
 @click.option("--ledger", metavar="DIR", help="Folder for finished runs (default: OUT/runs).")
 @click.option("--budget", default=1000, show_default=True, type=click.IntRange(1), help="Votes that you could still buy.")
-@click.option("--repeats", default=2, show_default=True, type=click.IntRange(1), help="Repeats of 5-fold subsampling.")
+@click.option(
+    "--repeats", default=2, show_default=True, type=click.IntRange(1, 1000), help="Repeats of 5-fold subsampling."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON instead of words.")
 @execution_options
 def plan(out: str, ledger: str | None, budget: int, repeats: int, as_json: bool, **given: Any) -> None:

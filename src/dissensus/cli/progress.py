@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypedDict
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,11 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dissensus.cli.output import printable
-from dissensus.engine.events import Event
+from dissensus.engine.events import Event, read_failure, read_progress
 from dissensus.experiments.cost import duration
 from dissensus.store import locks
-from dissensus.store.atomic_files import read_whole
-from dissensus.store.json_types import misfit, parse_json
 from dissensus.store.ledger import Ledger
 
 MOST_SHOWN = 12
@@ -203,23 +200,6 @@ class PlanStatus:
         return f"{self.done}/{self.total} runs are done, {len(self.under_way)} running{failed}"
 
 
-class _ProgressJson(TypedDict):
-    epoch: int
-    epochs: int
-    loss: float | None
-
-
-def _read_progress(ledger: Ledger, run_id: str) -> RunProgress:
-    """As far as it is known: a run that has just started wrote none, and no result depends on what is damaged."""
-    try:
-        progress = parse_json(read_whole(ledger.progress_file(run_id)))
-    except (FileNotFoundError, ValueError):
-        return RunProgress()
-    if misfit(progress, _ProgressJson):
-        return RunProgress()
-    return RunProgress(progress["epoch"], progress["epochs"], progress["loss"])
-
-
 def read_status(labels: Mapping[str, str], ledger: Ledger) -> PlanStatus:
     """Which of these runs are done, running (some process holds the lock) or failed.
 
@@ -230,9 +210,10 @@ def read_status(labels: Mapping[str, str], ledger: Ledger) -> PlanStatus:
     now = locks.clock(ledger.folder) if begun else 0.0
     running, failed = {}, {}
     for run_id in (run_id for run_id in labels if run_id in begun):
-        label, error = labels[run_id], ledger.error_file(run_id)
+        label = labels[run_id]
         if locks.is_held(ledger.lock_file(run_id), now=now):
-            running[label] = _read_progress(ledger, run_id)
-        elif error.is_file():
-            failed[label] = read_whole(error).decode("utf-8", "replace")
+            epoch = read_progress(ledger, run_id)
+            running[label] = RunProgress() if epoch is None else RunProgress(epoch.epoch, epoch.epochs, epoch.loss)
+        elif (reason := read_failure(ledger, run_id)) is not None:
+            failed[label] = reason
     return PlanStatus(len(finished), len(labels), running, failed)

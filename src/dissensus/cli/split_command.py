@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dissensus.cli.inputs import vote_options, votes_from, writable_folder
+from dissensus.cli.parameters import FiniteRange
 
 if TYPE_CHECKING:
     from dissensus.training.item_split import ItemSplit
@@ -33,8 +34,8 @@ Examples:
     show_default=True,
     help="What all parts shall have alike: the majority classes, or the disagreement.",
 )
-@click.option("--test", default=0.2, show_default=True, type=click.FloatRange(0, 1, max_open=True))
-@click.option("--validation", default=0.1, show_default=True, type=click.FloatRange(0, 1, max_open=True))
+@click.option("--test", default=0.2, show_default=True, type=FiniteRange(0, 1, max_open=True))
+@click.option("--validation", default=0.1, show_default=True, type=FiniteRange(0, 1, max_open=True))
 @click.option("--group", metavar="COLUMN", help="Column of VOTES: items with the same value stay together.")
 @click.option("--seed", default=0, show_default=True)
 @vote_options

@@ -114,8 +114,13 @@ def score(
 
 def _ties(people: Data) -> list[str]:
     """A note on majorities that are ties, where accuracy is against the majority."""
-    shares = people.people
-    tied = int(((shares == shares.max(1, keepdim=True).values).sum(1) > 1).sum())
+    import torch
+
+    from dissensus.metrics.row_blocks import blocks
+
+    shares = people.people_rows(torch.arange(len(people)))  # no table of all items is made: it may be very large
+    parts = (shares[block] for block in blocks(shares.shape))
+    tied = sum(int(((part == part.max(1, keepdim=True).values).sum(1) > 1).sum()) for part in parts)
     said = f"{tied:,} of {len(people):,} items have no unique majority; accuracy takes the first of the tied classes"
     return [said] if tied else []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tarfile
 import tempfile
 import zipfile
@@ -13,6 +12,10 @@ from typing import IO
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import NO_ROOM, NOT_ALLOWED
 
+UNPACKED_FREELY = 1 << 30  # bytes that an archive may always unpack to
+UNPACKED_TIMES = 100  # beyond that, so many times its size
+BLOCK = 1 << 20
+
 
 def unpack(archive: Path, folder: Path, *, name: str) -> None:
     """Write the regular files of a zip or tar archive to the folder, after all could be read; links are left out."""
@@ -20,12 +23,18 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder) as temporary:
         staging, paths = Path(temporary), []
         try:
+            room = max(UNPACKED_FREELY, UNPACKED_TIMES * archive.stat().st_size)
             for member, content in _members(archive):
                 path = _inside(member, name)
                 target = staging / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as out:
-                    shutil.copyfileobj(content, out)
+                    while block := content.read(BLOCK):
+                        room -= len(block)
+                        if room < 0:
+                            what = f"{archive.stat().st_size:,} bytes unpack to far more"
+                            raise InputError(what, where=name, hint="Do not trust it")
+                        out.write(block)
                 paths.append(path)
         except InputError:
             raise

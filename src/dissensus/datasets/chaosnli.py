@@ -44,7 +44,7 @@ def load(root: Path | None = None) -> Data:
 
 def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
     """The id, the pair and the counts of each line, checked."""
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
@@ -52,7 +52,7 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[str, str], list[int]]]:
                 pair = (str(example["premise"]), str(example["hypothesis"]))
                 counts = chaos_counts(row)
                 yield str(row["uid"]), pair, counts
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise InputError(
                     f"this is not a line of ChaosNLI ({why(error)})",
                     where=f"{path}:{number}",

@@ -17,6 +17,7 @@ from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, shar
 from dissensus.datasets.cifar10 import CLASSES
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.votes.array_files import load_arrays, stored_rows
 from dissensus.votes.votes import Ints
 
 FOLDER = "cifar10.1"
@@ -51,12 +52,11 @@ def _load(version: str, root: Path | None = None) -> Data:
 
 def _array(path: Path, name: str) -> np.ndarray:
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise _refused(path, f"this is not a NumPy file of numbers ({error})", name) from error
-    if not isinstance(array, np.ndarray):  # an .npz under this name
-        raise _refused(path, "this is an archive, not one array", name)
-    return array
+        return load_arrays(path)[""]
+    except KeyError:  # an .npz under this name
+        raise _refused(path, "this is an archive, not one array", name) from None
+    except InputError as error:
+        raise _refused(path, f"this is not a NumPy file of numbers ({error.what})", name) from error
 
 
 def _refused(path: Path, what: str, name: str) -> InputError:
@@ -74,11 +74,7 @@ def _paths(version: str) -> tuple[str, str]:
 
 def _entry(version: str, description: str) -> Entry:
     def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
-        try:
-            present = [len(np.load(root / path, mmap_mode="r", allow_pickle=False)) for path in _paths(version)]
-        except (ValueError, EOFError, OSError, TypeError):  # missing or broken: `load` says what is wrong
-            present = [0]
-        return {"images": (min(present), IMAGES[version])}
+        return {"images": (min(stored_rows(root / path) for path in _paths(version)), IMAGES[version])}
 
     source = "https://raw.githubusercontent.com/modestyachts/CIFAR-10.1/master/datasets"
     return Entry(

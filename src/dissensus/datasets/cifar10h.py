@@ -17,6 +17,7 @@ from dissensus.datasets import cifar10
 from dissensus.datasets.catalogue import Entry, Remote, data_root, missing, share
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.votes.array_files import load_arrays, stored_rows
 from dissensus.votes.tables import FileTable, open_table
 from dissensus.votes.trials import Cleaning, is_trials, read_trials
 from dissensus.votes.votes import Votes
@@ -53,9 +54,10 @@ def load(annotators: bool = False, items: int | None = None, passing: float = 0.
 def _counts(path: Path, ids: tuple[str, ...]) -> Votes:
     """Row i of the matrix is image i of the test set."""
     try:
-        counts = np.load(path)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"this is not a NumPy file ({error})", where=str(path), hint=_GET_AGAIN, state="") from error
+        counts = load_arrays(path)[""]
+    except (InputError, KeyError) as error:
+        what = f"this is not a NumPy file of counts ({getattr(error, 'what', 'it is an archive')})"
+        raise InputError(what, where=str(path), hint=_GET_AGAIN, state="") from error
     if counts.ndim != 2 or counts.shape[1] != len(cifar10.CLASSES) or len(counts) < len(ids):
         raise InputError(
             f"counts of shape {list(counts.shape)} do not fit {len(ids):,} images and {len(cifar10.CLASSES)} classes",
@@ -91,8 +93,7 @@ def _table(path: Path) -> FileTable:
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
     """How many images are present, and how many rows of counts."""
-    counts = root / FOLDER / COUNTS
-    rows = len(np.load(counts, mmap_mode="r")) if counts.is_file() else 0
+    rows = stored_rows(root / FOLDER / COUNTS)
     images, _ = cifar10.sizes(root)["test images"]
     return {"rows of counts": (rows, IMAGES), "test images": (images, IMAGES)}
 

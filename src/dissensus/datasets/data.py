@@ -23,6 +23,10 @@ Moments = tuple[tuple[float, ...], tuple[float, ...]]
 """Mean and std per channel of images in [0, 1]."""
 
 
+MOST_HASHED = 50_000_000
+"""Votes that are hashed one by one. A count in a small file may stand for a thousand million."""
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """Rows aligned by id: inputs, and what is known about their labels.
@@ -127,7 +131,7 @@ class Data:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the content, not of the file it came from."""
+        """A hash of the content, not of the file it came from: of every vote, or, of very many, of their counts."""
         sha = hashlib.sha256(repr((self.name, self.classes, self.ids)).encode())
         if self.texts is not None:
             sha.update(repr(self.texts).encode())
@@ -137,7 +141,10 @@ class Data:
             if part is not None:
                 sha.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
                 sha.update(np.ascontiguousarray(part.numpy()).tobytes())
-        if self.votes is not None:
+        if self.votes is not None and self.votes.annotators is None and self.votes.n_votes > MOST_HASHED:
+            for values in self.votes.cells:
+                sha.update(np.ascontiguousarray(values).tobytes())
+        elif self.votes is not None:
             for column in self.votes.columns:
                 sha.update(f"{column} torch.int64 ({self.votes.n_votes},)".encode())
                 for rows in self.votes.rows_in_parts(column):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import csv
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from dissensus.datasets.cifar10 import CLASSES
 from dissensus.datasets.data import Data
 from dissensus.datasets.picture_folders import pictures_in, read_pictures
 from dissensus.errors import InputError
+from dissensus.votes.array_files import load_arrays
 from dissensus.votes.votes import Ints
 
 NAME = "imagenet_far"
@@ -131,10 +131,10 @@ def _numbers(path: Path) -> dict[str, int]:
 
 def _arrays(path: Path) -> tuple[np.ndarray, Ints]:
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            data, labels = stored["data"], stored["labels"]
-    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as problem:
-        what = f"this is not a file of ImageNet32 with data and labels ({problem})"
+        arrays = load_arrays(path)
+        data, labels = arrays["data"], arrays["labels"]
+    except (InputError, KeyError) as problem:
+        what = f"this is not a file of ImageNet32 with data and labels ({getattr(problem, 'what', problem)})"
         raise InputError(what, where=str(path), hint=_GET, state="") from None
     if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != PIXELS or labels.shape != data.shape[:1]:
         what = f"data are {data.dtype} {list(data.shape)} and labels {labels.dtype} {list(labels.shape)}"

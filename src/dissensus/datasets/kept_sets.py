@@ -68,19 +68,40 @@ def load(kept: str, root: Path | None = None) -> Data:
             state="",
         )
     arrays = load_arrays(path)
-
-    def names(part: str) -> tuple[str, ...]:
-        return tuple(map(str, arrays[part].tolist()))
-
-    ids, classes = names("ids"), names("classes")
-    votes, probs = None, None
-    if "label" in arrays:
-        annotators = names("annotators") if "annotators" in arrays else None
+    for part, (kinds, axes) in _PARTS.items():
+        if part in arrays and (arrays[part].dtype.kind not in kinds or arrays[part].ndim != axes):
+            raise _damaged(path, f"{part} is {arrays[part].dtype} {list(arrays[part].shape)}")
+    needed = {"ids", "classes"} | ({"item", "label"} if "probs" not in arrays else set())
+    if missing := sorted(needed - arrays.keys()):
+        raise _damaged(path, f"there is no {missing[0]}")
+    ids, classes = _names(arrays["ids"]), _names(arrays["classes"])
+    gold = torch.from_numpy(arrays["gold"].astype(np.int64)) if "gold" in arrays else None
+    try:
+        if "probs" in arrays:
+            probs = torch.from_numpy(arrays["probs"])
+            return Data(name=kept, classes=classes, ids=ids, probs=probs, gold=gold)
+        annotators = _names(arrays["annotators"]) if "annotators" in arrays else None
         votes = Votes(arrays["item"], arrays["label"], ids, classes, arrays.get("annotator"), annotators)
-    else:
-        probs = torch.from_numpy(arrays["probs"])
-    gold = torch.from_numpy(arrays["gold"]) if "gold" in arrays else None
-    return Data(name=kept, classes=classes, ids=ids, votes=votes, probs=probs, gold=gold)
+        return Data(name=kept, classes=classes, ids=ids, votes=votes, gold=gold)
+    except InputError as problem:
+        raise _damaged(path, problem.what) from None
+
+
+_PARTS = {
+    **dict.fromkeys(("ids", "classes", "annotators"), ("U", 1)),
+    **dict.fromkeys(("item", "label", "annotator", "gold"), ("iu", 1)),
+    "probs": ("f", 2),
+}
+"""The kind and the number of axes of each array of a kept set."""
+
+
+def _names(array: NDArray[Any]) -> tuple[str, ...]:
+    return tuple(map(str, array.tolist()))
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    hint = "Remove the file, and run the command that plans the work again"
+    return InputError(f"this kept set is damaged ({what})", where=str(path), hint=hint, state="")
 
 
 def _arrays(data: Data) -> dict[str, NDArray[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,11 +35,12 @@ def read_pictures(files: Sequence[Path], name: str, *, scale: bool = False) -> T
     pixels = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
     for row, file in enumerate(files):
         try:
-            with Image.open(file) as opened:
+            with warnings.catch_warnings(action="ignore"), Image.open(file) as opened:
                 picture = opened.convert("RGB")
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
+        except Exception as problem:  # Pillow has no one error for bytes that are no picture, or a bomb
             hint = "Unpack the data set again, or remove the file"
-            raise InputError(f"this picture cannot be read ({problem})", where=str(file), hint=hint, state="") from None
+            what = f"this picture cannot be read ({problem or type(problem).__name__})"
+            raise InputError(what, where=str(file), hint=hint, state="") from None
         if picture.size != (SIDE, SIDE):
             if not scale:
                 what = f"this picture has {picture.size[0]}×{picture.size[1]} pixels, not {SIDE}×{SIDE}"

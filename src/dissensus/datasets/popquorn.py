@@ -87,8 +87,11 @@ def _not_popquorn(what: str, where: str) -> InputError:
 
 def sizes(root: Path) -> Mapping[str, tuple[int, int]]:
     """How many ratings are present."""
-    path = root / FILE
-    present = len(open_table(path).columns(["politeness"])[0]) if path.is_file() else 0
+    try:
+        table = open_table(root / FILE)
+        present = len(table.columns(["politeness"])[0]) if "politeness" in table.names else 0
+    except InputError:  # missing or broken: `load` says what is wrong
+        present = 0
     return {"ratings": (present, RATINGS)}
 
 

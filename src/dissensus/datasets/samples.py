@@ -6,18 +6,17 @@ and imagenet_far, or outside them (tinyimagenet_other). There is no official fil
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.lib import format as npy
 from torch import Tensor
 
 from dissensus.datasets.catalogue import Entry, data_root
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
+from dissensus.votes.array_files import load_arrays, stored_rows
 
 FOLDER = "images"
 FORM = "It must hold x, uint8 [N, 32, 32, 3], and y, N class numbers"
@@ -26,11 +25,13 @@ FORM = "It must hold x, uint8 [N, 32, 32, 3], and y, N class numbers"
 def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
     """Images uint8 [N, 3, 32, 32] and labels int64 [N], checked."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            x, y = stored["x"], stored["y"]
-    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"this is not a sample of images ({error})", where=str(path), hint=FORM, state="") from error
-    if x.dtype != np.uint8 or x.ndim != 4 or x.shape[1:] != (32, 32, 3) or y.shape != x.shape[:1] or not len(x):
+        arrays = load_arrays(path)
+        x, y = arrays["x"], arrays["y"]
+    except (InputError, KeyError) as error:
+        what = f"this is not a sample of images ({getattr(error, 'what', error)})"
+        raise InputError(what, where=str(path), hint=FORM, state="") from error
+    images = x.dtype == np.uint8 and x.ndim == 4 and x.shape[1:] == (32, 32, 3) and len(x) > 0
+    if not images or y.shape != x.shape[:1] or y.dtype.kind not in "iu":
         raise InputError(
             f"x is {x.dtype} {list(x.shape)} and y is {y.dtype} {list(y.shape)}", where=str(path), hint=FORM, state=""
         )
@@ -44,15 +45,7 @@ def read(path: Path, classes: int) -> tuple[Tensor, Tensor]:
 
 def size(path: Path) -> int:
     """How many images a sample has, read from its header; 0 where the file is missing or broken."""
-    if not path.is_file():
-        return 0
-    try:
-        with zipfile.ZipFile(path) as bundle, bundle.open("y.npy") as stream:
-            npy.read_magic(stream)
-            shape, *_ = npy.read_array_header_1_0(stream)
-    except (zipfile.BadZipFile, KeyError, ValueError):
-        return 0  # `read` says what is wrong with it
-    return int(shape[0])
+    return stored_rows(path, "y")
 
 
 def sample(name: str, classes: tuple[str, ...], path: Path) -> Data:

@@ -1,10 +1,15 @@
-"""What executors say while runs are computed, and what they ask."""
+"""What executors say while runs are computed, on the way or in a file, and what they ask."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
+
+from dissensus.errors import InputError
+from dissensus.store.atomic_files import read_whole
+from dissensus.store.json_types import misfit, parse_json
+from dissensus.store.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -50,3 +55,31 @@ StopRequested = Callable[[], bool]
 
 def ignore(event: Event) -> None:
     """Listen to nothing."""
+
+
+class _ProgressJson(TypedDict):
+    epoch: int
+    epochs: int
+    loss: float | None
+
+
+def read_progress(ledger: Ledger, run_id: str) -> Event | None:
+    """The last epoch that a run under way wrote down; None where there is none, or a damaged one: no result needs it."""
+    try:
+        progress = parse_json(read_whole(ledger.progress_file(run_id)))
+    except (FileNotFoundError, ValueError):
+        return None
+    if misfit(progress, _ProgressJson):
+        return None
+    return Event("epoch", run_id, progress["epoch"], progress["epochs"], progress["loss"])
+
+
+def read_failure(ledger: Ledger, run_id: str) -> str | None:
+    """Why a run failed, as it wrote it down; None where it did not fail, or is just being started again."""
+    try:
+        words = read_whole(ledger.error_file(run_id)).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    except InputError as problem:  # a folder in its place
+        return problem.what
+    return words if words.strip() else "it failed, and the file that said why is empty"

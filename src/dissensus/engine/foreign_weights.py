@@ -122,6 +122,10 @@ def _check(named: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str
     kinds = [("missing", missing), ("unexpected", unexpected), ("of another shape", shapes)]
     problems = [f"{len(names):,} {kind}: {_some(names)}" for kind, names in kinds if names]
     if not problems:
+        if unsound := [name for name in wanted if not bool(torch.isfinite(named[name]).all())]:
+            what = f"{len(unsound):,} weights have NaN or infinity in them: {_some(unsound)}"
+            hint = "Training diverged, or the file is damaged: save it again"
+            raise InputError(what, where=where, hint=hint, state="")
         return
     hint = "Name the architecture that was trained, with its options, such as --model 'resnet18(width=8)'"
     if missing and unexpected:

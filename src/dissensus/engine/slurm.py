@@ -17,12 +17,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dissensus.engine.assignments import stack_key_on
-from dissensus.engine.events import Event, Listener, StopRequested, ignore
+from dissensus.engine.events import Event, Listener, StopRequested, ignore, read_failure, read_progress
 from dissensus.engine.executor import PlanResult
 from dissensus.engine.interrupts import GRACE, interruptions
 from dissensus.engine.local import LEAVE
@@ -225,7 +225,7 @@ class _SlurmDriver:
         self._job: str | None = None
         self._ask_at = 0.0
         self._under_way: dict[str, bool] = {}  # by run id, whether its start was reported
-        self._shown: dict[str, str] = {}  # by run id, the progress that was reported last
+        self._shown: dict[str, Event] = {}  # by run id, the progress that was reported last
 
     def run(self, stop_requested: StopRequested) -> None:
         """Go on until everything has ended, or a stop is requested."""
@@ -295,7 +295,6 @@ class _SlurmDriver:
         now = locks.clock(self._ledger.folder)
         lost = []
         for run_id, started in list(self._under_way.items()):
-            error = self._ledger.error_file(run_id)
             if run_id in self._ledger:
                 self._end(Event("done", run_id))
             elif locks.is_held(self._ledger.lock_file(run_id), now=now):
@@ -305,8 +304,8 @@ class _SlurmDriver:
                 if not started:
                     self._start(run_id)
                 self._show(run_id)
-            elif self._job is not None and error.is_file():
-                self._end(Event("failed", run_id, message=error.read_text(encoding="utf-8")))
+            elif self._job is not None and (reason := read_failure(self._ledger, run_id)) is not None:
+                self._end(Event("failed", run_id, message=reason))
             elif self._job is not None and is_over:
                 lost.append(run_id)
         if is_over and self._job is not None:
@@ -322,16 +321,10 @@ class _SlurmDriver:
         self._scheduler.note(Event("started", run_id))
 
     def _show(self, run_id: str) -> None:
-        try:
-            text = self._ledger.progress_file(run_id).read_text(encoding="utf-8")
-        except OSError:
-            return
-        if text != self._shown.get(run_id):
-            self._shown[run_id] = text
-            progress: Mapping[str, float] = json.loads(text)
-            self._scheduler.note(
-                Event("epoch", run_id, int(progress["epoch"]), int(progress["epochs"]), progress["loss"])
-            )
+        epoch = read_progress(self._ledger, run_id)
+        if epoch is not None and epoch != self._shown.get(run_id):
+            self._shown[run_id] = epoch
+            self._scheduler.note(epoch)
 
     def _end(self, event: Event) -> None:
         started = self._under_way.pop(event.run)

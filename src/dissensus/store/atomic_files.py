@@ -46,6 +46,8 @@ def explain_unwritable(path: Path) -> Iterator[None]:
 
 def write_whole(file: Path, content: bytes, durable: bool = True) -> None:
     """Replace the content of a file, or leave it as it is. Content that is `durable` outlives a power cut."""
+    if not file.name:  # "", "." or "/"
+        raise InputError("this is no name of a file", where=str(file), hint="Name a file")
     draft = file.with_name(f".{file.name}-{uuid.uuid4().hex[:8]}")
     with explain_unwritable(file):
         try:

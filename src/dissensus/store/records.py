@@ -19,6 +19,9 @@ from dissensus.store.spec import Run
 
 __all__ = ["Records", "pack"]
 
+UNPACKED_FREELY = 1 << 28  # bytes that a file of records may always unpack to
+UNPACKED_TIMES = 200  # beyond that, so many times its size: ours unpack to six times theirs
+
 
 def pack(source: RunSource, run_ids: Iterable[str], file: Path | str) -> int:
     """Write the records of these runs, where they are finished, and of all runs they were made from; returns how many.
@@ -43,8 +46,12 @@ class Records:
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
         try:
+            most = max(UNPACKED_FREELY, UNPACKED_TIMES * self.file.stat().st_size)
             with gzip.open(file, "rb") as stream:
-                lines = stream.read().splitlines()
+                content = stream.read(most + 1)
+            if len(content) > most:
+                raise ValueError(f"it unpacks to more than {most:,} bytes")
+            lines = content.splitlines()
             if not lines:
                 raise ValueError("it is empty")
             documents = [parse_json(line) for line in lines]

@@ -24,6 +24,7 @@ from dissensus.votes.files import PathLike, check_inflated, open_binary
 KINDS = "biufUS"  # booleans, integers, floats, text and bytes
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what np.savez and np.savez_compressed write
 MOST_MEMBERS = 1000
+LONGEST_NAME = 1 << 16  # bytes; as text, each takes four
 BROKEN = (
     ValueError, EOFError, OSError, KeyError, TypeError, IndexError, OverflowError, SyntaxError, MemoryError,
     RecursionError, NotImplementedError, RuntimeError, AttributeError, tokenize.TokenError, zipfile.BadZipFile,
@@ -96,8 +97,22 @@ def _read_archive(file: BinaryIO, path: PathLike) -> dict[str, NDArray[Any]]:
         return arrays
 
 
-def _read_array(stream: Any, size: int) -> NDArray[Any]:
-    """An array from a stream of `size` bytes, whose header is checked against them first."""
+def stored_rows(path: PathLike, name: str = "") -> int:
+    """How many rows an array, or the member `name` of an .npz, has by its header; 0 where it is missing or broken."""
+    try:
+        with open_binary(path) as file:
+            if not name:
+                shape, _, _ = _header(file)
+            else:
+                with zipfile.ZipFile(file) as archive, archive.open(f"{name}.npy") as stream:
+                    shape, _, _ = _header(stream)
+    except (_NotNumpyError, *BROKEN):
+        return 0
+    return shape[0] if shape else 0
+
+
+def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and the type of an array, checked as far as a header can be."""
     version = npy.read_magic(stream)
     if version not in HEADERS:
         raise _NotNumpyError(f"version {version} of the format is for structured arrays, which are not read")
@@ -108,8 +123,16 @@ def _read_array(stream: Any, size: int) -> NDArray[Any]:
         raise _NotNumpyError("it holds Python objects, which are never unpickled")
     if kind.kind not in KINDS or kind.subdtype is not None:
         raise _NotNumpyError(f"it holds {kind}, not numbers or names")
+    if kind.kind == "S" and kind.itemsize > LONGEST_NAME:
+        raise _NotNumpyError(f"names of {kind.itemsize:,} bytes are none")
     if any(type(length) is not int or length < 0 for length in shape) or len(shape) > 8:
         raise _NotNumpyError(f"its shape {shape} is none")
+    return shape, fortran, kind
+
+
+def _read_array(stream: Any, size: int) -> NDArray[Any]:
+    """An array from a stream of `size` bytes, whose header is checked against them first."""
+    shape, fortran, kind = _header(stream)
     wanted = math.prod(shape) * kind.itemsize
     if wanted > size:
         raise _NotNumpyError("this is not a NumPy file, or it is cut short")

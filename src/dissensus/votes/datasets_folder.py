@@ -33,11 +33,12 @@ def write_datasets_folder(
     try:
         path = target / DATA_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
-        pa.parquet.write_table(table.replace_schema_metadata(metadata), path)
+        with path.open("wb") as file:  # Arrow would take some names for addresses, and refuse those that are no Unicode
+            pa.parquet.write_table(table.replace_schema_metadata(metadata), file)
         (target / "README.md").write_text(_card(features, about), encoding="utf-8", newline="\n")
     except OSError as problem:
         raise InputError(
-            f"cannot be written ({problem.strerror})", where=str(folder), hint="Check the folder", state=""
+            f"cannot be written ({problem.strerror or problem})", where=str(folder), hint="Check the folder", state=""
         ) from None
 
 

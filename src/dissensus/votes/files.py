@@ -35,7 +35,7 @@ MAGIC: dict[bytes, str] = {
     b"\xff\xfe": "UTF-16 text: save it as UTF-8",
     b"\xfe\xff": "UTF-16 text: save it as UTF-8",
 }
-INFLATED_FREELY = 1 << 29  # bytes that a compressed file may always unpack to
+INFLATED_FREELY = 1 << 27  # bytes that a compressed file may always unpack to
 INFLATED_TIMES = 100  # beyond that, a file that unpacks to so many times its size is refused
 
 
@@ -89,7 +89,7 @@ def _similar(target: Path) -> str:
 
 
 def check_inflated(inflated: int, compressed: int, path: PathLike) -> None:
-    """Refuse a file that unpacks to far more than its size: 100 times, and over 512 MiB."""
+    """Refuse a file that unpacks to far more than its size: 100 times, and over 128 MiB."""
     if inflated > max(INFLATED_FREELY, INFLATED_TIMES * compressed):
         raise InputError(
             f"{compressed:,} bytes unpack to {inflated:,} or more",

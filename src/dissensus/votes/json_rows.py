@@ -12,6 +12,8 @@ from dissensus.votes.files import PathLike, check_utf8
 
 HEAD = 100  # rows
 INT64 = range(-(2**63), 2**63)
+MANY_CELLS = 10**7  # of a table, empty ones included, that is always made
+SPARSE_TIMES = 50  # beyond that, cells for each value that the objects have
 LONGEST = 1 << 24  # characters of one row
 ONE_PER_LINE = 'Write one JSON object per line: {"item": "a", "label": "cat"}'
 
@@ -35,7 +37,11 @@ class JsonRows:
         self.names = tuple(names)
 
     def read(self, chosen: list[str]) -> pa.Table:
-        """These columns."""
+        """These columns. Refused where nearly all of their cells are empty, and there are very many."""
+        if (cells := len(chosen) * len(self._rows)) > max(MANY_CELLS, SPARSE_TIMES * sum(map(len, self._rows))):
+            what = f"{len(chosen):,} columns of {len(self._rows):,} objects that have few of them make {cells:,} cells"
+            hint = 'Write one object per count: {"item": "a", "label": "cat", "count": 2}'
+            raise InputError(what, where=str(self.path), hint=hint)
         return self._table(chosen, self._rows)
 
     def head(self) -> pa.Table:

@@ -127,16 +127,22 @@ class Votes:
             row, column = np.argwhere(matrix < 0)[0]
             raise InputError(f"negative count {matrix[row, column]:g} in row {row}", where="counts", state="")
         _check_total(float(matrix.sum(dtype=np.float64)))
-        item, label = np.nonzero(matrix)
         n, k = matrix.shape
-        return cls(
-            item=item,
-            label=label,
+        cell = np.flatnonzero(matrix)
+        cells = Cells(cell // max(k, 1), cell % max(k, 1), matrix.reshape(-1)[cell].astype(np.int64))
+        del cell  # of a large matrix with few zeros, each of these is as large as the matrix
+        for values in cells:
+            values.flags.writeable = False
+        votes = cls(
+            item=cells.item,
+            label=cells.label,
             items=row_names(n) if items is None else items,
             classes=row_names(k) if classes is None else classes,
             read_as=read_as,
-            times=matrix[item, label].astype(np.int64),
+            times=cells.times,
         )
+        votes.__dict__["cells"] = cells
+        return votes
 
     def __len__(self) -> int:
         """How many items there are; `n_votes` is the number of votes."""

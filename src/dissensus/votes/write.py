@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike as PathLikeObject
 from pathlib import Path
 from typing import BinaryIO
@@ -139,10 +139,11 @@ def _named(codes: Ints, names: Sequence[str]) -> pa.Array:
 
 def _long(votes: Votes) -> dict[str, pa.Array]:
     first = np.empty(len(votes.items), np.int64)
-    first[votes.item[::-1]] = np.arange(votes.n_votes)[::-1]  # the last write wins, so the first appearance stays
+    item = votes.item  # refused where there are too many to be listed, before anything of that length is made
+    first[item[::-1]] = np.arange(len(item))[::-1]  # the last write wins, so the first appearance stays
     in_order = bool((np.diff(first) > 0).all())
-    order = np.arange(votes.n_votes) if in_order else np.argsort(votes.item, kind="stable")
-    columns = {"item": _named(votes.item[order], votes.items)}
+    order = np.arange(len(item)) if in_order else np.argsort(item, kind="stable")
+    columns = {"item": _named(item[order], votes.items)}
     if votes.annotator is not None and votes.annotators is not None:
         columns["annotator"] = _named(votes.annotator[order], votes.annotators)
     return {**columns, "label": _named(votes.label[order], votes.classes)}
@@ -254,4 +255,5 @@ def _replacing(path: PathLike) -> Iterator[BinaryIO]:
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror})", where=str(path), hint="Check the folder") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed
+            partial.unlink(missing_ok=True)

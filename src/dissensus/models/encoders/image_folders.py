@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,10 +50,12 @@ def read_folder(folder: Path, items: Sequence[str], pixels: int = PIXELS) -> Ten
     pictures = np.empty((len(items), pixels, pixels, 3), dtype=np.uint8)
     for row, item in enumerate(items):
         try:
-            with Image.open(named[item]) as opened:
+            with warnings.catch_warnings(action="ignore"), Image.open(named[item]) as opened:
                 picture = opened.convert("RGB")
-        except OSError as problem:
-            raise InputError(f"this picture cannot be read ({problem})", where=str(named[item])) from None
+        except Exception as problem:  # Pillow has no one error for bytes that are no picture, or a bomb
+            what = f"this picture cannot be read ({problem or type(problem).__name__})"
+            hint = "Save it again as PNG, or remove the file"
+            raise InputError(what, where=str(named[item]), hint=hint) from None
         side = min(picture.size)
         left, top = ((length - side) // 2 for length in picture.size)
         square = picture.crop((left, top, left + side, top + side))

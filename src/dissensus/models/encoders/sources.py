@@ -11,6 +11,7 @@ from dissensus.errors import InputError
 from dissensus.votes.array_files import load_arrays
 from dissensus.votes.cells import encode
 from dissensus.votes.files import PathLike, kind_of
+from dissensus.votes.matrices import array_names
 from dissensus.votes.roles import column_error, find
 from dissensus.votes.tables import open_table
 from dissensus.votes.votes import row_names
@@ -65,5 +66,12 @@ def _images(path: PathLike) -> tuple[tuple[str, ...], Contents]:
         x = x.permute(0, 3, 1, 2).contiguous()
     if x.shape[1] not in (1, 3):
         raise InputError(f"images of shape {images.shape[1:]} have neither 1 nor 3 channels", where=str(path))
-    ids = tuple(map(str, arrays["ids"].tolist())) if "ids" in arrays else row_names(len(x))
+    if not x.numel():
+        raise InputError(f"images of shape {list(images.shape)} are empty", where=str(path), hint="Save it again")
+    if "ids" not in arrays:
+        return row_names(len(x)), x
+    ids = array_names(arrays["ids"]) if arrays["ids"].ndim == 1 else ()
+    if len(ids) != len(x) or len(set(ids)) < len(ids):
+        what = f"its ids, of shape {list(arrays['ids'].shape)}, are not one name for each of {len(x):,} images"
+        raise InputError(what, where=str(path), hint="Save `ids` [N], each of them once")
     return ids, x

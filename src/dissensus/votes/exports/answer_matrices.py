@@ -76,12 +76,8 @@ def _recognises_tensor(document: Document) -> bool:
 
 
 def _read_tensor(document: TensorDocument, asked: Asked) -> VoteRows | CountRows:
-    path = document.path
-    try:
-        matrix = np.asarray(document.value)
-    except (ValueError, TypeError):  # a list of arrays of different lengths, for one
-        what = f"a {type(document.value).__name__} that is not one tensor holds no votes"
-        raise InputError(what, where=str(path), hint="Save one tensor with two axes") from None
+    path, matrix = document.path, document.value
+    assert not isinstance(matrix, dict), "only such a document is recognised"
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu" or not matrix.size:
         what = f"a tensor of shape {tuple(matrix.shape)} and type {matrix.dtype} is no matrix of whole numbers"
         raise InputError(

@@ -27,9 +27,8 @@ CLASSES = {True: 10, False: 100}  # of CIFAR-10N, which has random labels, and o
 def _voters(document: Document) -> list[str]:
     if not isinstance(document, TensorDocument) or not isinstance(document.value, dict):
         return []
-    names = [name for name in document.value if isinstance(name, str)]
-    random_labels = [name for name in names if name.startswith("random_label")]
-    return [name for name in random_labels or names if VOTES.fullmatch(name)]
+    random_labels = [name for name in document.value if name.startswith("random_label")]
+    return [name for name in random_labels or document.value if VOTES.fullmatch(name)]
 
 
 def _recognises(document: Document) -> bool:
@@ -70,9 +69,11 @@ def _read(document: TensorDocument, asked: Asked) -> VoteRows:
 
 
 def _labels(document: TensorDocument, name: str) -> Ints:
-    labels = np.asarray(document.value[name])
-    if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
-        what = f"{name!r} is no list of whole numbers (shape {labels.shape}, type {labels.dtype})"
+    assert isinstance(document.value, dict), "only such a document is recognised"
+    labels = document.value[name]
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
+        which = "" if labels is None else f" (shape {labels.shape}, type {labels.dtype})"
+        what = f"{name!r} is no list of whole numbers{which}"
         raise InputError(what, where=str(document.path), hint="Download the file again")
     return labels.astype(np.int64)
 

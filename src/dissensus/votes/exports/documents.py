@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dissensus.errors import InputError
+from dissensus.votes.exports.tensor_files import Array, load_tensors
 from dissensus.votes.files import open_binary, read_text_bytes
 from dissensus.votes.tables import FileTable, open_table
 from dissensus.votes.votes import Ints
@@ -167,10 +168,10 @@ class NumbersDocument:
 
 @dataclass(frozen=True)
 class TensorDocument:
-    """What torch saved: tensors, arrays, or a dictionary of them."""
+    """What torch saved: an array, or a dictionary of arrays; None for what is no array of numbers."""
 
     path: Path
-    value: Any
+    value: Array | dict[str, Array | None]
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def open_document(path: Path) -> Document | None:
     if extension in (".parquet", ".pq"):
         return TableDocument(path, open_table(path))
     if extension in (".pt", ".pth"):
-        return TensorDocument(path, _load_tensors(path))
+        return TensorDocument(path, load_tensors(path))
     return None
 
 
@@ -280,28 +281,3 @@ def _extension(path: Path) -> str:
 
 def _is_visible(file: Path) -> bool:
     return file.is_file() and not file.name.startswith((".", "_"))
-
-
-def _load_tensors(path: Path) -> Any:
-    """What `torch.save` wrote, by torch's restricted unpickler: it builds tensors and NumPy arrays and runs no code."""
-    import torch
-
-    open_binary(path).close()
-    try:
-        with torch.serialization.safe_globals(_array_parts()):
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch has no one error for what it did not save
-        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
-        raise InputError(
-            f"torch cannot load it without running code from it ({reason})",
-            where=str(path),
-            hint="Save tensors of whole numbers with torch.save, or write the votes as CSV",
-        ) from None
-
-
-def _array_parts() -> list[Any]:
-    """What a pickled NumPy array of numbers is built from, under the names of NumPy 1 and 2."""
-    rebuild = np.empty(0).__reduce__()[0]
-    names = [(rebuild, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")]
-    dtypes = [type(np.dtype(kind)) for kind in ("int8", "int16", "int32", "int64", "uint8", "float32", "float64")]
-    return [np.ndarray, np.dtype, *names, *dtypes]
