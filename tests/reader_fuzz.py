@@ -203,7 +203,7 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
     read_as = votes.read_as
     assert read_as is not None
     if path.suffix in (".npy", ".npz"):
-        return _naive_arrays(path)
+        return _naive_answers(path) if read_as.layout == "matrix of answers" else _naive_arrays(path)
     header, rows = _naive_rows(path, read_as.notes)
     found: Counter[tuple[str, str]] = Counter()
     columns = read_as.columns
@@ -214,7 +214,8 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
             found[item, _label(row[columns["label"]])] += int(float(row[columns["count"]])) if "count" in columns else 1
         elif read_as.layout == "wide table":
             for name in header:
-                if name in (votes.annotators or ()) and not _is_empty(row[name]):
+                numbered = "votes" in columns and re.fullmatch(r"\W*[a-zA-Z]+[\W_]*[0-9]+\W*", name)
+                if (numbered or name in (votes.annotators or ())) and not _is_empty(row[name]):
                     found[item, _label(row[name])] += 1
         elif read_as.layout == "table of counts":
             for name in header:
@@ -224,6 +225,12 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
             for label, times in _naive_cell(row[columns["label"]]):
                 found[item, label] += times
     return found
+
+
+def _naive_answers(path: Path) -> Counter[tuple[str, str]]:
+    matrix = np.load(path, allow_pickle=False)
+    cells = [(str(r), cell) for r, row in enumerate(matrix.tolist()) for cell in row]
+    return Counter((item, str(int(cell))) for item, cell in cells if cell == cell and cell != -1)
 
 
 def _naive_arrays(path: Path) -> Counter[tuple[str, str]]:

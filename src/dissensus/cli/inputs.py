@@ -24,7 +24,7 @@ _VOTE_OPTIONS = (
         "--format",
         "layout",
         metavar="LAYOUT",
-        help="long, wide, counts, or an export: label-studio, argilla, prodigy, … (default: by content).",
+        help="long, wide, transposed, counts, or an export: label-studio, argilla, … (default: by content).",
     ),
     click.option(
         "--items", "--item", "items", metavar="COLUMN", help="Column with the item id (default: found by name)."
