@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from dissensus.metrics.temperature import Temperature, cross_fit, fit_temperatur
 from dissensus.models import Classifier
 from dissensus.models.opinion_pool import OpinionPool, mixture
 from dissensus.training.logistic import stratified_folds
+from dissensus.training.selection.feature_bounds import feature_bounds
 from dissensus.training.selection.lesson import Candidate, CandidateGrid, Lesson, Progress, Trainable, repeated_rows
 from dissensus.training.selection.linear_candidates import linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
@@ -40,6 +41,8 @@ class TrainedPool:
 def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda share, doing: None) -> TrainedPool:  # noqa: ARG005
     """The pool of this grid, trained on these items."""
     items = len(lesson.data)
+    bounds = feature_bounds(lesson.x)
+    lesson = replace(lesson, data=replace(lesson.data, x=lesson.x.clamp(*bounds)))
     folds = folds_of(lesson)
     progress(0.0, "linear models on items left out")
     linear = linear_candidates(lesson, grid, folds) if grid.linear else []
@@ -64,7 +67,7 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
             members += networks
             shares += [weight / len(networks)] * len(networks)
     progress(1.0, "trained")
-    model = OpinionPool(members, torch.tensor(shares, dtype=torch.float64)).eval()
+    model = OpinionPool(members, torch.tensor(shares, dtype=torch.float64), bounds).eval()
     candidates = [Candidate(part.name, part.soft_nll, weight_of.get(part.name, 0.0)) for part in tried]
     return TrainedPool(model, temperature, tuple(candidates), soft_nll)
 
