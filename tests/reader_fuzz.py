@@ -40,6 +40,10 @@ WIDE = "item,annotator_1,annotator_2,text\na,x,y,hello\nb,y,,world\nc,x,x,again\
 COUNTS = "item,cat,dog,cow\n" + "".join(f"p{n},{n % 4},{3 - n % 4},{2}\n" for n in range(9))
 TRIPLES = "item,label,count\na,x,3\na,y,1\nb,x,4\n"
 LISTS = 'item,labels\na,"[""x"", ""y""]"\nb,"[\'x\', \'x\', \'y\']"\nc,"{\'x\': 2, \'y\': 1}"\n'
+JOINED = "item,labels\n" + "".join(f"i{n},{';'.join('xxy'[n % 2 : n % 2 + 2])}\n" for n in range(12))
+PRINTED = "item,labels\n" + "".join(f"i{n},['x' 'y' 'x']\n" for n in range(6))
+PEOPLE = "worker," + ",".join(f"q{n}" for n in range(6)) + "\n" + "".join(f"w{n},x,y,x,,y,x\n" for n in range(4))
+NUMBERED = "id,label1,label2\n" + "".join(f"i{n},x,{'xy'[n % 2]}\n" for n in range(8))
 ROWS = [{"item": f"i{n % 5}", "worker": n, "label": ["a", "b"][n % 2], "t": None} for n in range(12)]
 NESTED = [{"id": n, "label": "a", "annotations": ["a", "b", "a"][: n % 3 + 1]} for n in range(4)]
 TOKENS = [
@@ -51,7 +55,7 @@ TOKENS = [
 
 def seeds(kind: str) -> list[bytes]:
     """Valid files of a kind."""
-    tables = [LONG, QUOTED, NUMBERS, WIDE, COUNTS, TRIPLES, LISTS]
+    tables = [LONG, QUOTED, NUMBERS, WIDE, COUNTS, TRIPLES, LISTS, JOINED, PRINTED, PEOPLE, NUMBERED]
     if kind == "csv":
         return [text.encode() for text in (*tables, LONG.replace(",", ";"), NUMBERS.replace(",", "\t"))]
     if kind == "tsv":
@@ -212,6 +216,10 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
         item = _name(row[columns["item"]]) if "item" in columns else str(number)
         if read_as.layout == "long table":
             found[item, _label(row[columns["label"]])] += int(float(row[columns["count"]])) if "count" in columns else 1
+        elif read_as.layout == "wide table" and "items" in columns:
+            for name in header:
+                if name in votes.items and name != columns["annotator"] and not _is_empty(row[name]):
+                    found[name, _label(row[name])] += 1
         elif read_as.layout == "wide table":
             for name in header:
                 numbered = "votes" in columns and re.fullmatch(r"\W*[a-zA-Z]+[\W_]*[0-9]+\W*", name)
@@ -222,8 +230,12 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
                 if name in votes.classes and name != columns.get("item") and name not in read_as.ignored:
                     found[item, name] += int(float(row[name]))
         else:
-            for label, times in _naive_cell(row[columns["label"]]):
-                found[item, label] += times
+            said = next((note.split()[-1] for note in read_as.notes if "hold several votes each" in note), None)
+            mark = {"commas": ",", "semicolons": ";", "bars": "|"}.get(said or "")
+            cell = row[columns["label"]]
+            parts = [(part.strip(), 1) for part in str(cell).split(mark)] if mark and cell else _naive_cell(cell)
+            for label, times in parts:
+                found[item, _label(label)] += times
     return found
 
 
@@ -295,6 +307,11 @@ def _label(cell: Any) -> str:
 
 
 def _naive_cell(cell: Any) -> list[tuple[str, int]]:
+    if isinstance(cell, str) and cell.strip().startswith("[") and "," not in cell:
+        words = re.findall(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+", cell)
+        cell = [
+            word[1:-1] if word[0] in "'\"" else json.loads(word) for word in words if word not in ("nan", "None", "null")
+        ]
     if isinstance(cell, str):
         try:
             cell = json.loads(cell)
