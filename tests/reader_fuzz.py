@@ -44,6 +44,7 @@ JOINED = "item,labels\n" + "".join(f"i{n},{';'.join('xxy'[n % 2 : n % 2 + 2])}\n
 PRINTED = "item,labels\n" + "".join(f"i{n},['x' 'y' 'x']\n" for n in range(6))
 PEOPLE = "worker," + ",".join(f"q{n}" for n in range(6)) + "\n" + "".join(f"w{n},x,y,x,,y,x\n" for n in range(4))
 NUMBERED = "id,label1,label2\n" + "".join(f"i{n},x,{'xy'[n % 2]}\n" for n in range(8))
+VOTE_WORDS = "label|annotation|vote|answer|rating|score|response|judge?ment|choice|opinion"
 ROWS = [{"item": f"i{n % 5}", "worker": n, "label": ["a", "b"][n % 2], "t": None} for n in range(12)]
 NESTED = [{"id": n, "label": "a", "annotations": ["a", "b", "a"][: n % 3 + 1]} for n in range(4)]
 TOKENS = [
@@ -222,7 +223,8 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
                     found[name, _label(row[name])] += 1
         elif read_as.layout == "wide table":
             for name in header:
-                numbered = "votes" in columns and re.fullmatch(r"\W*[a-zA-Z]+[\W_]*[0-9]+\W*", name)
+                squeezed = re.sub(r"[\W_]+", "", name.lower())
+                numbered = "votes" in columns and re.fullmatch(f"({VOTE_WORDS})[0-9]+", squeezed)
                 if (numbered or name in (votes.annotators or ())) and not _is_empty(row[name]):
                     found[item, _label(row[name])] += 1
         elif read_as.layout == "table of counts":
@@ -278,7 +280,9 @@ def _naive_rows(path: Path, notes: tuple[str, ...]) -> tuple[list[str], list[lis
         header = list(dict.fromkeys(name for row in objects for name in row))
         return header, [[row.get(name) for name in header] for row in objects]
     marks = {"semicolons": ";", "tabs": "\t", "bars": "|", "commas": ","}
-    said = next((mark for name, mark in marks.items() if any(f"separated by {name}" in note for note in notes)), None)
+    said = next(
+        (mark for name, mark in marks.items() if any(f"columns are separated by {name}" in note for note in notes)), None
+    )
     delimiter = said or ("\t" if path.suffix == ".tsv" else ",")
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     headless = any("no header" in note for note in notes)

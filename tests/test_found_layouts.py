@@ -368,6 +368,16 @@ def test_an_array_that_could_be_either_is_read_as_documented_and_it_is_said(tmp_
     assert "--format wide" not in " ".join(read_votes(tmp_path / "v.npy", format="counts").read_as.warnings)
 
 
+@pytest.mark.parametrize("cell", ["['x' -1'y']", "['x' 'y', 'x']", "['x' ... 'y']", "['x''y']"])
+def test_a_list_that_numpy_did_not_print_is_no_list(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text(rows(("id", "labels"), [("a", "['x' 'y']"), ("b", cell)]))
+    try:
+        votes = read_votes(tmp_path / "v.csv")
+    except InputError:
+        return
+    assert votes.read_as.layout == "long table"
+
+
 def test_joined_cells_are_told_from_names_with_commas() -> None:
     assert separator_of(["Smith, John", "Doe, Jane", "Roe, Max"]) is None
     assert separator_of(["a,b", "a", "b", "a,b"]) is None  # several boxes ticked by one person

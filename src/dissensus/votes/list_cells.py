@@ -102,7 +102,7 @@ def _as_printed(text: str, *, by_numpy: bool) -> Cell | None:
     marks, values, place = "", [], 0
     while place < len(text):
         token = TOKEN.match(text, place)
-        if token is None:
+        if token is None or (by_numpy and marks.endswith("v") and not token["mark"] and not text[place].isspace()):
             return None
         place = token.end()
         if token["mark"]:

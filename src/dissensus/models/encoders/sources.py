@@ -36,7 +36,7 @@ def _texts(path: PathLike, item: str | None, text: str, second: str | None) -> t
             raise column_error(
                 table,
                 f"there is no column {name!r}",
-                "Name the column of the texts (`compare --texts COLUMN`, `embed --text COLUMN`), and --pair for a second one",
+                "Name the column of the texts (`compare --texts`, `embed --text`), and --pair for a second one",
             )
     leading = find(table, "item", item)
     columns = table.columns([*text_columns, *([] if leading is None else [leading])])
