@@ -276,6 +276,16 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any]]] = {
         lines({"id": n, "votes": {f"k{p}": 1 + (n + p) % 4 for p in range(2 + n % 3)}} for n in range(N)),
         "count classes, or say which class each person chose", {"format": "wide"},
     ),
+    "counts in lists.jsonl": (
+        lines({"id": i, "label_count": COUNTS[i]} for i in BY_ITEM), "one number per class in every row, counts", {},
+    ),
+    "shares in lists.jsonl": (
+        lines({"id": i, "soft_label": [c / 4 for c in COUNTS[i]]} for i in BY_ITEM), "shares, and no list of votes", {},
+    ),
+    "ids in objects.jsonl": (
+        lines({"data_row": {"id": i}, "projects": {"p": {"labels": []}}} for i in BY_ITEM), "these are hardly votes",
+        {"labels": "data_row"},
+    ),
     "a wrapped list.json": (json.dumps({"data": [{"item": 1, "label": "x"}], "version": 1}), "in the field 'data'", {}),
     "columns of pandas.json": (
         json.dumps({"item": {"0": "a", "1": "b"}, "label": {"0": "x", "1": "y"}}), "columns or items", {},

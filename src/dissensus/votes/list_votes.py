@@ -16,8 +16,11 @@ from dissensus.votes.kept_votes import listed_classes, skipped_notes, without_it
 from dissensus.votes.list_cells import Cell, empty, not_a_list, read_lists
 from dissensus.votes.names import label_name
 from dissensus.votes.object_cells import Meaning, meaning_of
+from dissensus.votes.roles import plain
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Votes, row_names
+
+FEW_CLASSES = 20
 
 
 def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes, list[str]]:
@@ -31,6 +34,7 @@ def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     people = None
     if layout.annotator is not None:
         people = _cells_of(table.columns([layout.annotator])[0], layout, str(table.path))
+    _refuse_lists_of_numbers(cells, layout.label, str(table.path))
     counted = _counts_classes(cells, layout, table, wanted)
     if layout.item is None:
         codes, names = np.arange(len(cells)), row_names(len(cells))
@@ -52,6 +56,10 @@ def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
         found += [(row, *vote) for vote in here]
     if not found:
         raise InputError("no row has a vote", where=str(table.path), hint="Check --labels and --missing")
+    distinct = len({label for _, label, *_ in found})
+    if wanted.labels is None and distinct > max(FEW_CLASSES, len(found) / 2):
+        what = f"{layout.label!r} has {distinct:,} different entries in {len(found):,}: these are hardly votes"
+        raise InputError(what, where=str(table.path), hint=f"If they are classes, pass --labels {layout.label}")
     rows = np.array([row for row, *_ in found])
     item, kept_names = without_items(codes[rows], names)
     label_of = {label: code for code, label in enumerate(dict.fromkeys(label for _, label, *_ in found))}
@@ -73,6 +81,23 @@ def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     if any(isinstance(cell, dict) for cell in cells):
         said = [f"the objects in {layout.label!r} map {'people to their labels' if known else 'classes to counts'}"]
     return votes_read, said + skipped_notes(0, marked, len(names) - len(kept_names))
+
+
+def _refuse_lists_of_numbers(cells: list[Cell | None], label: str, where: str) -> None:
+    """Refuse lists with one number per class, counts or shares, which are no lists of votes."""
+    lists = [cell for cell in cells if cell]
+    if len(lists) < 2 or not all(isinstance(cell, list) and len(cell) == len(lists[0]) > 1 for cell in lists):
+        return
+    numbers = [[value for value in cell if isinstance(value, (int, float))] for cell in lists]
+    sums = [sum(values) for values in numbers if len(values) == len(lists[0])]
+    if len(sums) < len(lists):
+        return
+    shares = all(abs(total - 1) < 0.02 for total in sums) and any(value % 1 != 0 for row in numbers for value in row)
+    if shares or plain(label).endswith(("count", "counts", "counter", "distribution", "dist", "probs", "softlabel")):
+        what = (
+            f"{label!r} has one number per class in every row, {'shares' if shares else 'counts'}, and no list of votes"
+        )
+        raise InputError(what, where=where, hint='Write objects ({"cat": 2, "dog": 1}), or one column per class')
 
 
 def _cells_of(column: pa.ChunkedArray, layout: Layout, where: str) -> list[Cell | None]:
