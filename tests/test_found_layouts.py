@@ -388,6 +388,13 @@ def test_a_list_that_numpy_did_not_print_is_no_list(cell: str, tmp_path: Path) -
     assert votes.read_as.layout == "long table"
 
 
+def test_lists_of_people_beside_one_label_are_no_votes(tmp_path: Path) -> None:
+    (tmp_path / "v.jsonl").write_text(lines({"id": n, "label": "xy"[n % 2], "annotators": ["a", "b"]} for n in range(8)))
+    assert read_votes(tmp_path / "v.jsonl", ignore=["annotators"]).n_votes == 8
+    with pytest.raises(InputError):
+        read_votes(tmp_path / "v.jsonl")
+
+
 def test_joined_cells_are_told_from_names_with_commas() -> None:
     assert separator_of(["Smith, John", "Doe, Jane", "Roe, Max"]) is None
     assert separator_of(["a,b", "a", "b", "a,b"]) is None  # several boxes ticked by one person

@@ -79,7 +79,8 @@ def _lists(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | N
         named = [name for name in lists if has_role(name, "label")]
         others = [name for name in lists if not has_role(name, "annotator")]
         named = named or [name for name in others if holds_votes(name)]
-        if not named and (single := next((name for name in scalars if has_role(name, "label")), None)) is not None:
+        single = next((name for name in scalars if has_role(name, "label")), None)
+        if others and not named and single is not None:
             what = f"{listed(others)} holds lists and {single!r} one label per row: which one holds the votes?"
             raise column_error(table, what, f"Pass --labels {single}, or --labels {others[0]}")
         if len(named or others) != 1:
