@@ -453,6 +453,36 @@ SAMPLES = (
         ),
     ),
     ExportSample(
+        "nested",
+        "nested.json",
+        as_json(
+            [
+                {
+                    "id": "a",
+                    "text": "t",
+                    "annotations": [{"annotator": "w1", "label": "x"}, {"annotator": "w2", "label": "y"}],
+                },
+                {
+                    "id": "b",
+                    "text": "u",
+                    "annotations": [
+                        {"annotator": "w1", "label": "x", "status": "draft"},
+                        {"annotator": "w2", "label": "x", "status": "submitted"},
+                    ],
+                },
+                {"id": "c", "text": "v", "annotations": []},
+            ]
+        ),
+        (("a", "w1", "x", 1), ("a", "w2", "y", 1), ("b", "w2", "x", 1)),
+        ("draft entries (1)", "records without a vote (1)"),
+    ),
+    ExportSample(
+        "nested",
+        "keyed.json",
+        as_json({"a": {"w1": "x", "w2": "y"}, "b": {"w2": "x"}, "c": {"w1": "x"}}),
+        (("a", "w1", "x", 1), ("a", "w2", "y", 1), ("b", "w2", "x", 1), ("c", "w1", "x", 1)),
+    ),
+    ExportSample(
         "peerannot",
         "answers.json",
         as_json({"0": {"7": 1, "9": 0}, "1": {"7": 1}, "2": {}}),
@@ -688,7 +718,10 @@ REFUSED = (
         says="another text",
     ),
     ExportSample(
-        "toloka", "outputs.tsv", TOLOKA.replace(b"HINT:text", b"OUTPUT:sure"), says="OUTPUT:result, OUTPUT:sure"
+        "toloka",
+        "outputs.tsv",
+        b"INPUT:image\tOUTPUT:result\tOUTPUT:sure\tASSIGNMENT:worker_id\nx.png\tcat\tyes\tw1\n",
+        says="OUTPUT:result, OUTPUT:sure",
     ),
     ExportSample(
         "toloka",
@@ -706,6 +739,12 @@ REFUSED = (
     ExportSample("mturk", "joined.csv", MTURK.replace(b",Positive,x", b",Negative|Positive,x"), says="joined by |"),
     ExportSample(
         "mturk", "questions.csv", MTURK.replace(b"Input.text", b"Answer.comment"), says="comment, sentiment.label"
+    ),
+    ExportSample(
+        "nested",
+        "ticked.json",
+        as_json([{"id": "a", "votes": [{"user": "w1", "choice": ["x", "y"]}]}]),
+        says="several labels per vote",
     ),
     ExportSample(
         "peerannot", "frame.json", as_json({"a": {"0": 1, "1": 2}, "b": {"0": 3, "1": 4}}), says="columns and rows"

@@ -141,6 +141,29 @@ def cleanlab(content: bytes, columns: Columns) -> Iterator[Vote]:
                 yield line[0], person, str(int(float(cell)))
 
 
+def nested(content: bytes, columns: Columns) -> Iterator[Vote]:
+    for record in records(content):
+        for entry in record.get(columns["label"].split(".")[0]) or []:
+            if any(entry.get(name) is True for name in ("was_cancelled", "cancelled", "skipped", "rejected")):
+                continue
+            status, who = entry.get("status"), columns.get("annotator", "")
+            counted = {"submitted", "completed", "approved", "accepted", "finished", "done", "valid"}
+            if isinstance(status, str) and status.lower() not in counted:
+                continue
+            label = entry.get(columns["label"].split(".")[1])
+            label = (label[0] if label else None) if isinstance(label, list) else label
+            person = record[who] if who in record else entry.get(who)
+            item = record[columns["item"]] if columns["item"] in record else entry.get(columns["item"])
+            if not nothing(label):
+                yield text_of(item), None if nothing(person) else text_of(person), text_of(label)
+
+
+def keyed(content: bytes, columns: Columns) -> Iterator[Vote]:
+    for item, entry in json.loads(content.decode("utf-8-sig")).items():
+        for person, label in entry.items() if isinstance(entry, dict) else [(None, label) for label in entry]:
+            yield item, person, text_of(label)
+
+
 def peerannot(content: bytes, columns: Columns) -> Iterator[Vote]:
     for task, answers in json.loads(content).items():
         for worker, label in answers.items():
@@ -216,6 +239,8 @@ TWINS: dict[str, Twin] = {
     "polarity.csv": mturk,
     "frame.csv": cleanlab,
     "answers.json": peerannot,
+    "nested.json": nested,
+    "keyed.json": keyed,
     "chaos.jsonl": chaosnli,
     "train-2023.json": lewidi,
     "train-2025.json": lewidi,

@@ -40,6 +40,11 @@ WIDE = "item,annotator_1,annotator_2,text\na,x,y,hello\nb,y,,world\nc,x,x,again\
 COUNTS = "item,cat,dog,cow\n" + "".join(f"p{n},{n % 4},{3 - n % 4},{2}\n" for n in range(9))
 TRIPLES = "item,label,count\na,x,3\na,y,1\nb,x,4\n"
 LISTS = 'item,labels\na,"[""x"", ""y""]"\nb,"[\'x\', \'x\', \'y\']"\nc,"{\'x\': 2, \'y\': 1}"\n'
+JOINED = "item,labels\n" + "".join(f"i{n},{';'.join('xxy'[n % 2 : n % 2 + 2])}\n" for n in range(12))
+PRINTED = "item,labels\n" + "".join(f"i{n},['x' 'y' 'x']\n" for n in range(6))
+PEOPLE = "worker," + ",".join(f"q{n}" for n in range(6)) + "\n" + "".join(f"w{n},x,y,x,,y,x\n" for n in range(4))
+NUMBERED = "id,label1,label2\n" + "".join(f"i{n},x,{'xy'[n % 2]}\n" for n in range(8))
+VOTE_WORDS = "label|annotation|vote|answer|rating|score|response|judge?ment|choice|opinion"
 ROWS = [{"item": f"i{n % 5}", "worker": n, "label": ["a", "b"][n % 2], "t": None} for n in range(12)]
 NESTED = [{"id": n, "label": "a", "annotations": ["a", "b", "a"][: n % 3 + 1]} for n in range(4)]
 TOKENS = [
@@ -51,7 +56,7 @@ TOKENS = [
 
 def seeds(kind: str) -> list[bytes]:
     """Valid files of a kind."""
-    tables = [LONG, QUOTED, NUMBERS, WIDE, COUNTS, TRIPLES, LISTS]
+    tables = [LONG, QUOTED, NUMBERS, WIDE, COUNTS, TRIPLES, LISTS, JOINED, PRINTED, PEOPLE, NUMBERED]
     if kind == "csv":
         return [text.encode() for text in (*tables, LONG.replace(",", ";"), NUMBERS.replace(",", "\t"))]
     if kind == "tsv":
@@ -203,7 +208,7 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
     read_as = votes.read_as
     assert read_as is not None
     if path.suffix in (".npy", ".npz"):
-        return _naive_arrays(path)
+        return _naive_answers(path) if read_as.layout == "matrix of answers" else _naive_arrays(path)
     header, rows = _naive_rows(path, read_as.notes)
     found: Counter[tuple[str, str]] = Counter()
     columns = read_as.columns
@@ -212,18 +217,34 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
         item = _name(row[columns["item"]]) if "item" in columns else str(number)
         if read_as.layout == "long table":
             found[item, _label(row[columns["label"]])] += int(float(row[columns["count"]])) if "count" in columns else 1
+        elif read_as.layout == "wide table" and "items" in columns:
+            for name in header:
+                if name in votes.items and name != columns["annotator"] and not _is_empty(row[name]):
+                    found[name, _label(row[name])] += 1
         elif read_as.layout == "wide table":
             for name in header:
-                if name in (votes.annotators or ()) and not _is_empty(row[name]):
+                squeezed = re.sub(r"[\W_]+", "", name.lower())
+                numbered = "votes" in columns and re.fullmatch(f"({VOTE_WORDS})[0-9]+", squeezed)
+                if (numbered or name in (votes.annotators or ())) and not _is_empty(row[name]):
                     found[item, _label(row[name])] += 1
         elif read_as.layout == "table of counts":
             for name in header:
                 if name in votes.classes and name != columns.get("item") and name not in read_as.ignored:
                     found[item, name] += int(float(row[name]))
         else:
-            for label, times in _naive_cell(row[columns["label"]]):
-                found[item, label] += times
+            said = next((note.split()[-1] for note in read_as.notes if "hold several votes each" in note), None)
+            mark = {"commas": ",", "semicolons": ";", "bars": "|"}.get(said or "")
+            cell = row[columns["label"]]
+            parts = [(part.strip(), 1) for part in str(cell).split(mark)] if mark and cell else _naive_cell(cell)
+            for label, times in parts:
+                found[item, _label(label)] += times
     return found
+
+
+def _naive_answers(path: Path) -> Counter[tuple[str, str]]:
+    matrix = np.load(path, allow_pickle=False)
+    cells = [(str(r), cell) for r, row in enumerate(matrix.tolist()) for cell in row]
+    return Counter((item, str(int(cell))) for item, cell in cells if cell == cell and cell != -1)
 
 
 def _naive_arrays(path: Path) -> Counter[tuple[str, str]]:
@@ -259,7 +280,9 @@ def _naive_rows(path: Path, notes: tuple[str, ...]) -> tuple[list[str], list[lis
         header = list(dict.fromkeys(name for row in objects for name in row))
         return header, [[row.get(name) for name in header] for row in objects]
     marks = {"semicolons": ";", "tabs": "\t", "bars": "|", "commas": ","}
-    said = next((mark for name, mark in marks.items() if any(f"separated by {name}" in note for note in notes)), None)
+    said = next(
+        (mark for name, mark in marks.items() if any(f"columns are separated by {name}" in note for note in notes)), None
+    )
     delimiter = said or ("\t" if path.suffix == ".tsv" else ",")
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
     headless = any("no header" in note for note in notes)
@@ -288,6 +311,11 @@ def _label(cell: Any) -> str:
 
 
 def _naive_cell(cell: Any) -> list[tuple[str, int]]:
+    if isinstance(cell, str) and cell.strip().startswith("[") and "," not in cell:
+        words = re.findall(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+", cell)
+        cell = [
+            word[1:-1] if word[0] in "'\"" else json.loads(word) for word in words if word not in ("nan", "None", "null")
+        ]
     if isinstance(cell, str):
         try:
             cell = json.loads(cell)

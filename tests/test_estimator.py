@@ -390,3 +390,12 @@ def test_the_optimiser_sees_the_delivered_votes_of_the_seed():
     torch.manual_seed(1)
     b = VoteClassifier(**SMALL, delivery="sampled", random_state=3).fit(X, DATA.votes).predict_proba(X)
     assert np.array_equal(a, b)
+
+
+def test_columns_of_features_in_another_order_than_in_training_are_refused():
+    frame = pd.DataFrame(X, columns=[f"f{n}" for n in range(X.shape[1])])
+    model = VoteClassifier(head="linear", weight_decay=0.1).fit(frame, DATA.votes)
+    shuffled = frame[frame.columns[::-1]]
+    with pytest.raises(InputError, match="feature names should match"):
+        model.predict_proba(shuffled)
+    assert (model.predict_proba(shuffled[model.feature_names_in_]) == model.predict_proba(frame)).all()

@@ -276,7 +276,7 @@ def pickled_array(flags=0, code="i8", fields=None, content=bytes(24)):
         [torch.ones(2), torch.ones(3)],
         torch.ones(2, 2, dtype=torch.bfloat16),
         torch.eye(2).long().to_sparse(),
-        torch.nn.Parameter(torch.ones(2, 2)),
+        torch.nn.Parameter(torch.full((2, 2), 0.5)),
         torch.ones(2, 2, dtype=torch.complex64).conj(),
         torch.ones(2, 2, device="meta"),
         torch.ones(1, dtype=torch.int64).expand(20_000, 20_000),

@@ -8,6 +8,7 @@ import torch
 import dissensus
 from crowds import crowd
 from dissensus.errors import InputError
+from dissensus.votes import Votes
 
 VOTES = crowd(items=30, classes=3, votes=6).votes
 LOG_PROBS = torch.log_softmax(torch.randn(30, 3, generator=torch.Generator().manual_seed(0)).double(), 1)
@@ -25,3 +26,17 @@ def test_every_kind_of_input_gives_the_same_scores():
 def test_words_are_no_numbers():
     with pytest.raises(InputError, match="not numbers"):
         dissensus.score(np.array([["a", "b", "c"]] * 30), VOTES)
+
+
+def test_columns_and_rows_of_data_frames_are_matched_by_name():
+    draw = np.random.default_rng(0)
+    votes = Votes.from_counts(draw.multinomial(5, [0.2, 0.3, 0.5], 8), classes=["a", "b", "c"])
+    frame = pd.DataFrame(np.log(draw.dirichlet(np.ones(3), 8)), columns=["a", "b", "c"])
+    expected = dissensus.score(frame.to_numpy(), votes)
+    shuffled = frame[["c", "a", "b"]].sample(frac=1, random_state=0)
+    assert dissensus.score(shuffled, votes) == expected
+    soft = pd.DataFrame(votes.soft, columns=["a", "b", "c"])
+    assert dissensus.score(shuffled, soft, counts=votes.counts) == expected
+    assert dissensus.score(pd.DataFrame(frame.to_numpy()), votes) == expected  # numbers, in their order
+    with pytest.raises(InputError, match="the column 'x' is not one of the classes"):
+        dissensus.score(frame.rename(columns={"a": "x"}), votes)

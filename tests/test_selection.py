@@ -13,6 +13,7 @@ from dissensus.models import Linear, Mlp, new_model
 from dissensus.models.opinion_pool import Pool, mixture
 from dissensus.training.baselines import votes_baseline
 from dissensus.training.selection import CandidateGrid, Lesson, train_pool
+from dissensus.training.selection.feature_bounds import feature_bounds
 from dissensus.training.selection.lesson import repeated_rows
 from dissensus.training.selection.linear_candidates import linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
@@ -45,6 +46,54 @@ def test_the_pool_beats_logistic_regression_where_people_do_not_think_in_lines()
     losses = [float(-(others.people * log_probs).sum(1).mean()) for log_probs in (pooled, linear)]
     assert losses[0] < losses[1] - 0.05
     assert trained.soft_nll == pytest.approx(losses[0], abs=0.05), "what items left out promise"
+
+
+def with_wrong_units(items, seed):
+    """People judge by ten features of very different sizes; 1 cell in 200 is written in another unit."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(items, 10))
+    share = 1 / (1 + np.exp(-2 * x @ np.linspace(-1, 1, 10)))
+    yes = rng.binomial(10, share)
+    measured = x * np.exp(np.linspace(-6, 6, 10))
+    measured[rng.random(x.shape) < 0.005] *= 1000
+    votes = Votes.from_counts(np.stack([yes, 10 - yes], 1))
+    return Data.of_votes(votes, x=torch.from_numpy(measured).float())
+
+
+def test_features_in_a_wrong_unit_do_not_ruin_the_pool():
+    data, others = with_wrong_units(300, seed=0), with_wrong_units(600, seed=1)
+    trained = train_pool(lesson(data), CandidateGrid(mlps=()))
+    linear = votes_baseline(data.x, data.people, None, others.x)
+    pooled = trained.model.predict(others.x).log_probs.detach()
+    losses = [float(-(others.people * log_probs).sum(1).mean()) for log_probs in (pooled, linear)]
+    assert losses[0] < losses[1] - 0.05
+
+
+def test_few_items_that_a_line_explains_get_no_mlp():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 5))
+    yes = rng.binomial(5, 1 / (1 + np.exp(-2 * x[:, 0])))
+    data = Data.of_votes(Votes.from_counts(np.stack([yes, 5 - yes], 1)), x=torch.from_numpy(x).float())
+    trained = train_pool(lesson(data), CandidateGrid(mlps=((0.5, 1.0),), hidden=16, epochs=15, seeds=1))
+    assert [part.name for part in trained.candidates if part.weight and "linear" not in part.name] == []
+    curve = train_pool(lesson(curved(150)), CandidateGrid(mlps=((0.0, 0.1),), hidden=16, lr=0.03, epochs=30, seeds=1))
+    assert [part.name for part in curve.candidates if part.weight and "linear" not in part.name] != []
+
+
+def test_only_features_far_outside_of_all_others_are_moved():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(500, 3, generator=draw)
+    x[:, 2] = 7.0
+    lower, upper = feature_bounds(x)
+    assert bool((x.clamp(lower, upper) == x).all())
+    new = torch.tensor([[1e6, -3.0, 9.0]])
+    seen = new.clamp(lower, upper)
+    span = x[:, 0].max() - x[:, 0].min()
+    torch.testing.assert_close(seen, torch.tensor([[float(x[:, 0].max() + span), -3.0, 7.0]]))
+    x[0, 1] = -1e6
+    quartiles = np.sort(x[:, 1].numpy())[[125, 250, 374]]  # a naive twin of the bound
+    expected = quartiles[1] - 20 * (quartiles[2] - quartiles[0]) / 1.349
+    assert float(x.clamp(*feature_bounds(x))[0, 1]) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_a_pool_is_the_weighted_mean_of_its_members():

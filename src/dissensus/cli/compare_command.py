@@ -98,10 +98,11 @@ def _design_sentence(design: CrossValidation, methods: int) -> str:
     from dissensus import stats
 
     reach = stats.sensitivity(design.repeats * design.folds, test_to_train=design.test_to_train, cells=max(1, methods))
+    correction = f", after Holm over {reach.cells} methods" if reach.cells > 1 else ""
     return (
         f"Design: {design.repeats} × {design.folds}-fold cross-validation. A true difference of {reach.effect:.1f} "
         "standard deviations of the difference between two methods on one split is found with a probability of "
-        f"{reach.chance:.0%}, after Holm over {reach.cells} methods."
+        f"{reach.chance:.0%}{correction}."
     )
 
 

@@ -24,7 +24,7 @@ _VOTE_OPTIONS = (
         "--format",
         "layout",
         metavar="LAYOUT",
-        help="long, wide, counts, or an export: label-studio, argilla, prodigy, … (default: by content).",
+        help="long, wide, transposed, counts, or an export: label-studio, argilla, … (default: by content).",
     ),
     click.option(
         "--items", "--item", "items", metavar="COLUMN", help="Column with the item id (default: found by name)."
@@ -108,14 +108,20 @@ def say_read_as(votes: Votes) -> None:
     """Print on stderr how votes were read, how many there are, and what looks odd."""
     if votes.read_as is None:
         return
-    sizes = f"{votes.n_votes:,} votes on {len(votes):,} items"
-    people = " by unknown annotators" if votes.annotators is None else f" by {len(votes.annotators):,} annotators"
+    sizes = f"{_number(votes.n_votes, 'vote')} on {_number(len(votes), 'item')}"
+    people = (
+        " by unknown annotators" if votes.annotators is None else f" by {_number(len(votes.annotators), 'annotator')}"
+    )
     shown = ", ".join(votes.classes[:8]) + (", …" if len(votes.classes) > 8 else "")
     click.echo(printable(str(votes.read_as)), err=True)
-    click.echo(f"  {sizes}{people}, {len(votes.classes):,} classes: {printable(shown)}", err=True)
+    click.echo(f"  {sizes}{people}, {_number(len(votes.classes), 'class', 'es')}: {printable(shown)}", err=True)
     say(votes.read_as.notes)
     for warning in votes.read_as.warnings:
         click.echo(click.style(f"  warning: {printable(warning)}", fg="yellow"), err=True)
+
+
+def _number(count: int, thing: str, ending: str = "s") -> str:
+    return f"{count:,} {thing}{'' if count == 1 else ending}"
 
 
 def say(notes: Iterable[str]) -> None:

@@ -98,6 +98,9 @@ def load_saved(folder: Path) -> SavedModel:
     pool = _pool(about)
     settings, candidates = _settings(about), _candidates(about)
     weights = _weights(folder / WEIGHTS, about.value("weights", str))
+    widest = torch.finfo(torch.float32).max
+    for name, bound in (("lower", -widest), ("upper", widest)):  # models of before had no bounds
+        weights.setdefault(name, torch.full((features,), bound))
     _check_weights(weights, pool, features, len(classes), folder / WEIGHTS)
     model = load_model(pool, (features,), len(classes), weights)
     assert isinstance(model, OpinionPool)
@@ -240,6 +243,8 @@ def _check_weights(weights: Mapping[str, Tensor], pool: Pool, features: int, cla
             raise _damaged(f"{name!r} has NaN or infinity", path)
         if name.endswith("normalise.std") and not bool((value > 0).all()):
             raise _damaged(f"{name!r} has a standard deviation that is not positive", path)
+    if not bool((weights["lower"] <= weights["upper"]).all()):
+        raise _damaged("a feature has a lower bound above its upper one", path)
     shares = weights["weights"]
     if bool((shares < 0).any()) or abs(float(shares.sum()) - 1) > 1e-6:
         raise _damaged("the shares of the members do not sum to 1", path)

@@ -247,6 +247,13 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
                 where="features",
                 hint="Give it features of the same kind as those it was trained on",
             )
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and hasattr(X, "columns") and list(X.columns) != list(known):
+            raise InputError(
+                "the columns are not those of the training features, in their order (feature names should match)",
+                where="features",
+                hint="Pass X[model.feature_names_in_]",
+            )
         if isinstance(self.model_, RowsModel):
             return self.model_.predict(x)
         device = next(iter(self.model_.state_dict().values())).device

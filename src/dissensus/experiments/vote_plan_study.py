@@ -34,10 +34,13 @@ def vote_plan(kept: KeptSet, data: Data, budget: int, repeats: int = 2, notes: t
     most = int(per_item.median())
     if most < 2 or len(data) < LEAST_ITEMS:
         raise InputError(
-            f"{len(data):,} items with {most} votes each say too little about what more of them would bring",
+            f"{len(data):,} items with a median of {most} votes say too little about what more of them would bring",
             where=data.name,
             hint=f"Collect two or more votes per item for at least {LEAST_ITEMS} items",
         )
+    if int((data.counts.sum(0) > 0).sum()) < 2:
+        what = "everybody chose the same class: more votes would teach nothing"
+        raise InputError(what, where=data.name, hint="Check how the votes were read (--labels)")
     spending = Spending(len(data), float(per_item.double().mean()), budget)
     ref, pool = DataRef(OWN, kept.options), len(data) - -(-len(data) // FOLDS)
     sizes, votes = [pool // part for part in FRACTIONS], grid_of(VOTES, most)

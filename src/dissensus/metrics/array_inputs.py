@@ -30,6 +30,38 @@ class CountedVotes(Protocol):
         ...
 
 
+def by_name(values: Any, like: Any, what: str) -> Any:
+    """A data frame with its rows and columns in the order of `like`, votes or another data frame; all else as it is.
+
+    Columns must be the same classes, unless one side just numbers them. Rows are put in order where both sides have the
+    same ids in another order.
+    """
+    if not hasattr(values, "columns") or not hasattr(values, "index"):
+        return values
+    classes, ids = (getattr(like, "classes", None), getattr(like, "items", None))
+    if hasattr(like, "columns") and hasattr(like, "index"):
+        classes, ids = _names(like.columns), _names(like.index)
+    columns, rows = _names(values.columns), _names(values.index)
+    if classes is not None and len(columns) == len(classes):
+        if set(columns) == set(classes):
+            values = values.iloc[:, [columns.index(name) for name in classes]]
+        elif not _numbered(columns) and not _numbered(list(classes)):
+            odd = next(name for name in columns if name not in set(classes))
+            raise InputError(f"the column {odd!r} is not one of the classes ({', '.join(classes)})", where=what, state="")
+    if ids is not None and list(ids) != rows and len(set(rows)) == len(rows) and set(rows) == set(ids):
+        place = {name: row for row, name in enumerate(rows)}
+        values = values.iloc[[place[name] for name in ids]]
+    return values
+
+
+def _names(labels: Any) -> list[str]:
+    return [str(int(name)) if isinstance(name, float) and name.is_integer() else str(name) for name in labels]
+
+
+def _numbered(names: list[str]) -> bool:
+    return names == [str(index) for index in range(len(names))]
+
+
 def as_rows(values: Any) -> Rows:
     """A matrix that can be read by blocks of rows: as it is where it makes them on demand, else as a tensor."""
     on_demand = not isinstance(values, Tensor) and hasattr(values, "shape") and not hasattr(values, "__array__")

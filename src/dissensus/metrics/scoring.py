@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dissensus.metrics.agreement import Kind, correlation, entropy_correlation, ranks
-from dissensus.metrics.array_inputs import ArrayInput, CountedVotes, as_rows, as_tensor
+from dissensus.metrics.array_inputs import ArrayInput, CountedVotes, as_rows, as_tensor, by_name
 from dissensus.metrics.calibration import (
     BrierDecomposition,
     brier_decomposition,
@@ -50,13 +50,17 @@ def score(
 ) -> dict[str, Value]:
     """Every metric of `METRICS` that these inputs allow, as plain numbers; None where one is infinite or undefined.
 
-    Inputs are tensors, NumPy arrays or data frames; Votes as `target` bring their counts with them.
+    Inputs are tensors, NumPy arrays or data frames; Votes as `target` bring their counts with them. Columns and rows of a
+    data frame are matched by name with Votes, or with another data frame.
     `target` [N, K] is what people said, `gold` [N] the data set's own labels: without them the majority is used (ties go
     to the lowest class index), and `"gold"` says so. `counts` [N, K] are the votes behind `target`; some metrics need
     their number. `truth` [N, K] is the distribution that the votes of a simulated crowd were drawn from.
 
     Matrices are read in blocks of rows: beside them, some 100 bytes per item are used.
     """
+    named = target if isinstance(target, CountedVotes) or hasattr(target, "columns") else log_probs
+    log_probs, counts = by_name(log_probs, named, "log_probs"), by_name(counts, named, "counts")
+    target, truth = by_name(target, named, "target"), by_name(truth, named, "truth")
     if isinstance(target, CountedVotes):
         counts = target.counts if counts is None else counts
         target = target.soft

@@ -24,23 +24,33 @@ class Pool:
     def build(self, shape: tuple[int, ...], classes: int, mean: Tensor, std: Tensor) -> OpinionPool:
         """For inputs of `shape` (without the batch); at first all members count the same."""
         members = [member.build(shape, classes, mean, std) for member in self.members]
-        return OpinionPool(members, torch.full((len(members),), 1 / len(members)))
+        bounds = torch.full((2, *shape), torch.inf)
+        return OpinionPool(members, torch.full((len(members),), 1 / len(members)), (-bounds[0], bounds[1]))
 
 
 class OpinionPool(Model):
-    """`weights` [M] say how much each member counts; they sum to 1. The logits are the logarithm of the mixture."""
+    """`weights` [M] say how much each member counts; they sum to 1. The logits are the logarithm of the mixture.
+
+    What lies outside of `bounds`, the lowest and the highest value of each feature, counts as if it lay on them.
+    """
 
     weights: Tensor
+    lower: Tensor
+    upper: Tensor
 
-    def __init__(self, members: Sequence[Model], weights: Tensor) -> None:
+    def __init__(self, members: Sequence[Model], weights: Tensor, bounds: tuple[Tensor, Tensor] | None = None) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.register_buffer("weights", weights.detach().double())
+        lower, upper = bounds if bounds is not None else (torch.tensor([-torch.inf]), torch.tensor([torch.inf]))
+        self.register_buffer("lower", lower.detach().float())
+        self.register_buffer("upper", upper.detach().float())
 
     @override
     def forward(self, x: Tensor) -> Tensor:
         """Normalised log-probabilities, float64 [B, K]."""
-        return mixture([member.predict(x).log_probs for member in self.members], self.weights)  # type: ignore[operator]
+        seen = x.clamp(self.lower, self.upper)
+        return mixture([member.predict(seen).log_probs for member in self.members], self.weights)  # type: ignore[operator]
 
     @override
     def loss(self, x: Tensor, target: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ def align(ids: Sequence[str], others: Sequence[str], *, this: str = "the votes",
     if missing or absent:
         parts = [f"{len(missing)} ids are missing ({_few(missing)})"] * bool(missing)
         parts += [f"{len(absent)} are not in {this} ({_few(absent)})"] * bool(absent)
-        hint = "Write the same ids in both files; --intersect scores the items that are in both"
+        hint = "Write the same ids in both files (`dissensus score --intersect` scores the items that are in both)"
         raise InputError(" and ".join(parts), where=other, hint=hint)
     return row_of
 

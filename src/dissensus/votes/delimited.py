@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -27,6 +28,7 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 OTHERS = ",;\t|"
 CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 BOM = b"\xef\xbb\xbf"
+NAMED_SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?sep=([,;\t|])\r?\n", re.IGNORECASE)
 
 
 class DelimitedText:
@@ -36,7 +38,10 @@ class DelimitedText:
         self.path, self._content = path, content
         if not content.isascii():
             check_utf8(content, path)
-        self.delimiter = find_delimiter(content, usual)
+        named = NAMED_SEPARATOR.match(content)  # as Excel writes it
+        if named:
+            self._content = content = b"\n" + content[named.end() :]  # the line stays, for the numbers in messages
+        self.delimiter = named[1].decode() if named else find_delimiter(content, usual)
         self._check_quotes()
         first = next(_records(content, self.delimiter), None)
         if first is None:

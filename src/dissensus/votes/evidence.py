@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from scipy.stats import chi2
 
 from dissensus.votes.roles import TOTALS, plain
 from dissensus.votes.votes import Floats
@@ -21,6 +22,8 @@ LONGEST_SLIDER = 100
 MANY_CELLS = 50
 MANY_ROWS = 10
 FEW_ROWS = 4
+MANY_SILENT = 0.1
+CHANCE = 0.01  # of a ratio so low where people answer independently; where they agree, it is lower still
 
 
 def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None, str]:
@@ -35,16 +38,19 @@ def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None,
     """
     if not np.isfinite(values).all() or (values < 0).any() or (values != np.floor(values)).any():
         return "counts", "not all are whole numbers from 0 on"
-    values = values[values.any(1)]  # a row of zeros has nothing to say
+    rows, values = len(values), values[values.any(1)]
     n = len(values)
     if n == 0 or values.max() > LONGEST_SLIDER:
         return "counts", f"no scale of ratings goes beyond {LONGEST_SLIDER}"
+    if rows >= MANY_ROWS and rows - n > MANY_SILENT * rows:  # of a table of counts, few rows have no vote at all
+        return None, f"{rows - n:,} of {rows:,} rows are all 0"
     sums, has_zeros = values.sum(1), bool((values == 0).any())
     if sums.min() == sums.max() and (n >= FEW_ROWS or has_zeros):
         return "counts", f"every row sums to {sums[0]:g}"
     by_column = float(values.var(0).sum())
     ratio = float(sums.var()) / by_column if by_column > 0 else 1.0
-    if ratio <= 0.5 and n > 1 and (has_zeros or n >= MANY_ROWS):
+    by_chance = chi2.ppf(CHANCE, n - 1) / (n - 1) if n >= FEW_ROWS else 0.5  # so few rows cannot tell either way
+    if n > 1 and ratio <= min(0.5, by_chance) and (has_zeros or n >= MANY_ROWS):
         return "counts", "where one column is high, the others are low"
     if values.max() >= 2 * LONGEST_SCALE and has_zeros and (values == 0).mean() >= 0.2:
         return "counts", f"there are many zeros beside numbers up to {values.max():g}"
@@ -70,3 +76,16 @@ def counts_rows(values: Floats) -> bool:
     """Whether a column just numbers the rows, from 0 or from 1."""
     steps = np.arange(len(values))
     return len(values) > 2 and (np.array_equal(values, steps) or np.array_equal(values, steps + 1))
+
+
+def not_a_class(values: Floats, names: Sequence[str]) -> tuple[str, str] | None:
+    """A column among counts [N, K] that can hardly be one of them (a year, a length), and why."""
+    if values.shape[1] < 3 or len(values) <= FEW_ROWS:
+        return None
+    for name, column in zip(names, values.T, strict=True):
+        others = values.sum(1) - column
+        if others.min() == others.max() > 0 and column.min() < column.max():
+            return name, f"without it, every row sums to {others[0]:g}"
+        if column.min() > others.max() > 0:
+            return name, f"it is at least {column.min():g}, and all others together are at most {others.max():g}"
+    return None

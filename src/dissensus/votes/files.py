@@ -27,6 +27,22 @@ EXTENSIONS: dict[str, Kind] = {
     ".npy": "npy",
     ".npz": "npz",
 }
+FOREIGN: dict[str, str] = {
+    ".xlsx": "Save the sheet as CSV",
+    ".xls": "Save the sheet as CSV",
+    ".ods": "Save the sheet as CSV",
+    ".zip": "Unpack it, and name the file or the folder",
+    ".tar": "Unpack it, and name the file or the folder",
+    ".tgz": "Unpack it, and name the file or the folder",
+    ".pkl": "A pickle can run code: open it with pandas and write CSV or Parquet",
+    ".pickle": "A pickle can run code: open it with pandas and write CSV or Parquet",
+    ".feather": "Write it as Parquet",
+    ".arrow": "Write it as Parquet (datasets: `dataset.to_parquet`)",
+    ".rds": "Write it as CSV",
+    ".dta": "Write it as CSV",
+    ".sav": "Write it as CSV",
+    ".mat": "Write it as CSV, or as .npy",
+}
 GZIP = b"\x1f\x8b"
 MAGIC: dict[bytes, str] = {
     b"PAR1": "a Parquet file: name it .parquet",
@@ -51,7 +67,7 @@ def kind_of(path: PathLike) -> Kind:
             if extension
             else "the name has no extension",
             where=str(path),
-            hint="Give the file the extension of its format",
+            hint=FOREIGN.get(extension, "Give the file the extension of its format"),
         )
     if compressed and kind in ("parquet", "npy", "npz"):
         raise InputError(f"a .{kind} file is not read through gzip", where=str(path), hint="Unpack it first")

@@ -28,6 +28,8 @@ class JsonRows:
         self._rows: list[dict[str, Any]]
         self._lines: list[int] | None
         self._rows, self._lines = _array(text, path) if text.lstrip().startswith("[") else _objects(text, path)
+        if len(self._rows) == 1:
+            _refuse_no_row(self._rows[0], str(path))
         names: dict[str, None] = {}
         last: tuple[str, ...] = ()
         for row in self._rows:
@@ -163,6 +165,20 @@ def _array(text: str, path: PathLike) -> tuple[list[dict[str, Any]], None]:
             what = f"entry {index} of the list is not a JSON object"
             raise InputError(what, where=f"{path}:1", hint="Write a list of objects, one per vote or item")
     return rows, None
+
+
+def _refuse_no_row(value: dict[str, Any], path: str) -> None:
+    """Refuse one object that is no row: it has the rows in a field, or the columns of a data frame."""
+    fields = [
+        name for name, field in value.items() if isinstance(field, list) and any(isinstance(x, dict) for x in field)
+    ]
+    if fields:
+        what = f"this is one JSON object; its rows seem to be in the field {fields[0]!r} ({len(value[fields[0]]):,})"
+        raise InputError(what, where=path, hint="Write that list into a file of its own")
+    columns = [field for field in value.values() if isinstance(field, (dict, list))]
+    if len(columns) == len(value) > 1 and len({len(field) for field in columns}) == 1:
+        what = f"this is one JSON object, with columns or items ({', '.join(list(value)[:5])}) instead of rows"
+        raise InputError(what, where=path, hint='Write a list with one object per row (pandas: orient="records")')
 
 
 def _kind(value: Any) -> str:

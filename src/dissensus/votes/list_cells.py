@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,9 +28,14 @@ def holds_lists(head: pa.ChunkedArray) -> bool:
         return True
     if not any(is_kind(head.type) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)):
         return False
-    cells = [cell for cell in head.to_pylist() if cell and cell.strip()]
-    parsed = [_parsed(cell) for cell in cells]
+    parsed = _all_parsed([cell for cell in head.to_pylist() if cell and cell.strip()])
     return None not in parsed and any(parsed)  # a class may be called {}
+
+
+def holds_objects(head: pa.ChunkedArray) -> bool:
+    """Whether the first cells of a column of lists and objects are objects."""
+    cells = [cell for cell in read_lists(head, "") if cell]
+    return bool(cells) and all(isinstance(cell, dict) for cell in cells)
 
 
 def read_lists(column: pa.ChunkedArray, where: str) -> list[Cell | None]:
@@ -39,7 +45,20 @@ def read_lists(column: pa.ChunkedArray, where: str) -> list[Cell | None]:
         cells = column.to_pylist()
     if _is_nested(column.type):
         return [_checked(dict(cell) if _is_map(column.type) and cell is not None else cell) for cell in cells]
-    return [_parsed(cell) if cell and cell.strip() else None for cell in cells]
+    filled = [index for index, cell in enumerate(cells) if cell and cell.strip()]
+    parsed: list[Cell | None] = [None] * len(cells)
+    for index, cell in zip(filled, _all_parsed([cells[index] for index in filled]), strict=True):
+        parsed[index] = cell
+    return parsed
+
+
+def _all_parsed(cells: Sequence[str | bytes]) -> list[Cell | None]:
+    """Every cell of text. Lists without commas, as NumPy prints them, are read only where no cell has a comma."""
+    parsed = [_parsed(cell) for cell in cells]
+    if None not in parsed:
+        return parsed
+    printed = [_parsed(cell, by_numpy=True) for cell in cells]
+    return parsed if None in printed else printed
 
 
 def empty(column: pa.ChunkedArray) -> list[bool]:
@@ -56,7 +75,7 @@ def _is_nested(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in lists)
 
 
-def _parsed(cell: str | bytes) -> Cell | None:
+def _parsed(cell: str | bytes, *, by_numpy: bool = False) -> Cell | None:
     """A cell of text, as JSON or as Python prints it; None where it is neither a list nor an object of plain values."""
     text = (cell if isinstance(cell, str) else cell.decode("utf-8", errors="replace")).strip()
     if len(text) > LONGEST or (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
@@ -66,7 +85,7 @@ def _parsed(cell: str | bytes) -> Cell | None:
     except RecursionError:
         return None
     except ValueError:
-        return _as_printed(text)
+        return _as_printed(text, by_numpy=by_numpy)
 
 
 def _checked(value: Any) -> Cell | None:
@@ -78,12 +97,12 @@ def _checked(value: Any) -> Cell | None:
     return None
 
 
-def _as_printed(text: str) -> Cell | None:
-    """What Python's `repr` writes, in one level. Two texts without a comma between them, as NumPy prints, are refused."""
+def _as_printed(text: str, *, by_numpy: bool) -> Cell | None:
+    """What Python's `repr` writes, in one level; with blanks instead of commas where NumPy printed it."""
     marks, values, place = "", [], 0
     while place < len(text):
         token = TOKEN.match(text, place)
-        if token is None:
+        if token is None or (by_numpy and marks.endswith("v") and not token["mark"] and not text[place].isspace()):
             return None
         place = token.end()
         if token["mark"]:
@@ -94,7 +113,7 @@ def _as_printed(text: str) -> Cell | None:
                 values.append(_scalar(token["text"], token["word"]))
             except (ValueError, SyntaxError):
                 return None
-    if re.fullmatch(r"\[(v(,v)*,?)?\]", marks):
+    if re.fullmatch(r"\[v*\]" if by_numpy else r"\[(v(,v)*,?)?\]", marks):
         return values
     if re.fullmatch(r"\{(v:v(,v:v)*,?)?\}", marks):
         return {str(key): value for key, value in zip(values[::2], values[1::2], strict=True)}

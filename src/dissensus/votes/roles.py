@@ -24,14 +24,14 @@ FLAGS: dict[Role, str] = {
 NAMES: dict[Role, tuple[str, str]] = {
     "item": (
         "item items itemid task taskid instance instanceid example exampleid image imageid textid document documentid "
-        "docid sample sampleid question questionid sentenceid pairid unitid filename",
+        "docid sample sampleid question questionid sentenceid pairid unitid hitid filename",
         "id uid uuid index key",
     ),
     "annotator": (
         "annotator annotators annotatorid annotatedby annotatorname worker workers workerid user users userid username "
         "rater raters raterid coder coderid judge judgeid labeler labelerid labeller reviewer participant participantid "
-        "completedby",
-        "by who person",
+        "completedby respondent respondentid responseid prolificid prolificpid performer turker turkerid voter",
+        "by who person email emailaddress",
     ),
     "label": (
         "label labels annotation annotations vote answer answers choice rating ratings response responses judgment "
@@ -46,6 +46,16 @@ PERSON = re.compile(
     "(annotator|worker|user|rater|coder|judge|label+er|participant|reviewer|ann)[0-9]+|(rater|annotator)[a-z]"
 )
 ENDS_IN_ID = re.compile(r".*(?:[\W_]id|[\W_]ID|[a-z]I[dD])")
+VOTE_COLUMN = re.compile("(label|annotation|vote|answer|rating|score|response|judge?ment|choice|opinion)[0-9]+")
+OF_ANNOTATORS = re.compile(".*(annotator|worker|rater|coder|label+er|turker)(id|ids|name)?")
+HOLDS_VOTES = re.compile(".*(label|annotation|vote|answer|rating|response|judge?ment|choice|opinion)(s|count|counts)?")
+AGGREGATE = re.compile(
+    "(gold|golden|true|correct|hard|final|majority|consensus|aggregated?|adjudicated|resolved|mean|avg|average|median"
+    "|mode|normali[sz]ed)(label|class|vote|answer|annotation|rating|score|value)?|(ground)?truth|std|sd|stdev|variance|entropy"
+    "|agreement|disagreement|confidence|kappa"
+)
+PATHS = {"imagepath", "imagename", "imagefile", "imageurl", "filepath", "file", "path", "url"}
+TEXTS = {"text", "sentence", "tweet", "comment", "post", "utterance", "content"}
 TOTALS = {"total", "totals", "sum", "all", "nvotes", "numvotes", "votes", "count", "counts", "n"}
 
 
@@ -59,6 +69,21 @@ def looks_like_person(name: str) -> bool:
     return PERSON.fullmatch(plain(name)) is not None
 
 
+def looks_like_votes(name: str) -> bool:
+    """Whether a column is named as one of several votes on an item: `label1`, `rating_2`."""
+    return VOTE_COLUMN.fullmatch(plain(name)) is not None
+
+
+def holds_votes(name: str) -> bool:
+    """Whether the last word of a name says that it holds votes: `annotator_labels`, `crowd_votes`."""
+    return HOLDS_VOTES.fullmatch(plain(name)) is not None
+
+
+def is_aggregate(name: str) -> bool:
+    """Whether a column is named as what is made from the votes on an item, or is better than they: `majority`, `gold`."""
+    return AGGREGATE.fullmatch(plain(name)) is not None
+
+
 def has_role(name: str, role: Role) -> bool:
     """Whether a column has one of the known names of a role."""
     return any(plain(name) in rank for rank in RANKS[role])
@@ -67,7 +92,8 @@ def has_role(name: str, role: Role) -> bool:
 def find(table: FileTable, role: Role, given: str | None = None) -> str | None:
     """The column with this role: the one the user named, or the only one with a known name; None where there is none.
 
-    Failing those, a column whose name ends in `id` (`tweet_id`, `postID`) holds the items.
+    Failing those, a column whose name ends in `id` (`tweet_id`, `postID`), a path or a text holds the items, and one
+    whose name ends in `worker_id`, `annotator` … (`amt_worker_ids`) the annotators.
     """
     if given is not None:
         if given not in table.names:
@@ -75,7 +101,10 @@ def find(table: FileTable, role: Role, given: str | None = None) -> str | None:
         return given
     ranks = [[name for name in table.names if plain(name) in rank] for rank in RANKS[role]]
     if role == "item":
-        ranks.append([name for name in table.names if ENDS_IN_ID.fullmatch(name) and not has_role(name, "annotator")])
+        ranks.append([name for name in table.names if names_items(name)])
+        ranks += [[name for name in table.names if plain(name) in rank] for rank in (PATHS, TEXTS)]
+    if role == "annotator":
+        ranks.append([name for name in table.names if names_people(name)])
     for matches in ranks:
         if len(matches) > 1:
             both = " and ".join(map(repr, matches[:3]))
@@ -85,6 +114,16 @@ def find(table: FileTable, role: Role, given: str | None = None) -> str | None:
         if matches:
             return matches[0]
     return None
+
+
+def names_people(name: str) -> bool:
+    """Whether a name is that of a column of annotators."""
+    return has_role(name, "annotator") or OF_ANNOTATORS.fullmatch(plain(name)) is not None
+
+
+def names_items(name: str) -> bool:
+    """Whether a name ends in `id`, and not as that of a person does."""
+    return ENDS_IN_ID.fullmatch(name) is not None and not names_people(name)
 
 
 def leading_item(table: FileTable, given: str | None) -> str | None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from dissensus.votes.cells import encode, nameable
+from dissensus.votes.decisions import Wanted
 from dissensus.votes.inspection import alpha_of
-from dissensus.votes.layouts import Wanted
-from dissensus.votes.roles import ENDS_IN_ID, has_role, listed
+from dissensus.votes.names import label_name
+from dissensus.votes.roles import ENDS_IN_ID, has_role, listed, plain
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Votes
 
@@ -20,13 +21,24 @@ FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*(e[+-]?[0-9]+)?")
 FEW_CLASSES = 5
 FEW_ITEMS = 5
 LONG_NAME = 80
+MANY_PER_ITEM = 2
+MARKED = {"true", "1", "yes", "x", "t", "y"}
+MARKS = {
+    "golden", "isgold", "isgolden", "origgolden", "istest", "attentioncheck", "isattentioncheck", "isattncheck",
+    "tainted", "missed", "rejected", "reject", "cancelled", "wascancelled", "skipped", "deleted", "isspam",
+}  # fmt: skip
+STATES = {"status", "state", "assignmentstatus", "annotationstatus", "responsestatus"}
+NOT_COUNTED = {
+    "rejected", "cancelled", "canceled", "skipped", "discarded", "expired", "draft", "pending", "deleted", "returned",
+}  # fmt: skip
+PEOPLE_IN_COLUMNS = ("wide table", "matrix of answers", "peerannot answers")
 
 
 def suspicions(votes: Votes, table: FileTable | None, wanted: Wanted) -> list[str]:
     """Everything that looks odd, in words."""
     found = [*_about_names(votes, wanted), *_about_sizes(votes, wanted)]
     if table is not None and votes.read_as is not None:
-        found += _about_items(votes, table)
+        found += [*_about_items(votes, table), *_about_rows(votes, table)]
     return found
 
 
@@ -34,6 +46,8 @@ def _about_names(votes: Votes, wanted: Wanted) -> Iterator[str]:
     if wanted.classes is not None:
         return  # the user has named them
     absent = [name for name in votes.classes if name.strip().lower() in NO_VOTE]
+    if "-2" in votes.classes:  # a scale through 0
+        absent = [name for name in absent if name != "-1"]
     if absent:
         yield f"the class {absent[0]!r} looks like `no vote` (--missing {','.join(absent)} leaves such votes out)"
     alike: dict[str, list[str]] = defaultdict(list)
@@ -43,6 +57,9 @@ def _about_names(votes: Votes, wanted: Wanted) -> Iterator[str]:
     if same:
         pairs = "; ".join(" and ".join(map(repr, names)) for names in same[:3])
         yield f"classes differ only in case or blanks: {pairs} (correct the file, or list them in --classes)"
+    padded = [name for name in votes.classes if name != name.strip()]
+    if padded and not same:
+        yield f"the class {padded[0]!r} begins or ends with a blank (correct the file, or list the classes in --classes)"
     known = frozenset(votes.classes)
     joined = [name for name in votes.classes if len(parts := _parts(name)) > 1 and known.issuperset(parts)]
     if joined:
@@ -59,7 +76,7 @@ def _about_names(votes: Votes, wanted: Wanted) -> Iterator[str]:
 
 def _parts(name: str) -> list[str]:
     """`a|b` as a and b, where answers of several choices are written in one cell."""
-    return [part.strip() for part in re.split(r"[|;/]", name)]
+    return [part.strip() for part in re.split(r"[|;/,]", name)]
 
 
 def _about_sizes(votes: Votes, wanted: Wanted) -> Iterator[str]:
@@ -67,9 +84,18 @@ def _about_sizes(votes: Votes, wanted: Wanted) -> Iterator[str]:
     occurring = len(np.unique(votes.cells.label)) if wanted.classes is None else 0
     if occurring > max(FEW_CLASSES, items / 10):
         yield f"{classes:,} classes for {items:,} items are many (--labels names another column)"
+    per_item = votes.votes_per_item
+    by_place = votes.read_as is not None and votes.read_as.layout in PEOPLE_IN_COLUMNS
+    if by_place and votes.annotators is not None and items > 1 and len(votes.annotators) > MANY_PER_ITEM * items:
+        shown = (
+            f"{len(votes.annotators):,} annotators for {items:,} items: does a row hold a person, and a column an item?"
+        )
+        yield f"{shown} (--format transposed)"
     if items < FEW_ITEMS:
         return
-    per_item = votes.votes_per_item
+    times = votes.cells.times
+    if int(per_item.max()) == int(per_item.min()) == 100 and len(times) > items and (unit := np.gcd.reduce(times)) > 1:
+        yield f"all items have 100 votes, in multiples of {unit}: percentages are no votes (write counts)"
     if int(per_item.max()) == 1:
         yield "every item has one vote: nobody can disagree (--items names another column)"
         return
@@ -83,11 +109,16 @@ def _about_sizes(votes: Votes, wanted: Wanted) -> Iterator[str]:
 
 
 def _about_items(votes: Votes, table: FileTable) -> Iterator[str]:
-    """One row per item in a long table, although another column of ids repeats: the ids may be numbers of rows."""
+    """One row per item in a long table, although another column of ids repeats: the ids may be numbers of rows. Or
+    although other columns have the same labels: they may be annotators."""
     assert votes.read_as is not None
     columns = votes.read_as.columns
     if votes.read_as.layout != "long table" or int(votes.votes_per_item.max()) > 1 or len(votes) < FEW_ITEMS:
         return
+    people = [name for name in votes.read_as.ignored if name in table.names and _has_labels(table, name, votes.classes)]
+    if len(people) > 1:
+        shown = ",".join(people)
+        yield f"{listed(people)} have the same labels as {columns['label']!r}: are they people? (--columns {shown})"
     candidates = [
         name
         for name in votes.read_as.ignored
@@ -103,3 +134,26 @@ def _about_items(votes: Votes, table: FileTable) -> Iterator[str]:
                 f"every row has its own {columns['item']!r}, but {name!r} repeats: does that hold the items? "
                 f"(--items {name})"
             )
+
+
+def _about_rows(votes: Votes, table: FileTable) -> Iterator[str]:
+    """Rows that a column of their own says are no votes: rejected, cancelled, answers to test questions."""
+    assert votes.read_as is not None
+    for name in votes.read_as.ignored:
+        marks = MARKED if plain(name) in MARKS else NOT_COUNTED if plain(name) in STATES else None
+        if marks is None or name not in table.names or not nameable((column := table.columns([name])[0]).type):
+            continue
+        codes, names = encode(column, str(table.path))
+        for code, mark in enumerate(names):
+            if mark.strip().lower() in marks:
+                times = int((codes == code).sum())
+                yield f"{times:,} rows have {name}={mark} and count as votes (if not, take them out of the file)"
+
+
+def _has_labels(table: FileTable, name: str, classes: tuple[str, ...]) -> bool:
+    """Whether every label of a column is a class."""
+    column = table.columns([name])[0]
+    if not nameable(column.type):
+        return False
+    labels = {label_name(label) for label in encode(column, str(table.path))[1]}
+    return bool(labels) and labels <= set(classes)

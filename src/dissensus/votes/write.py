@@ -16,9 +16,11 @@ import pyarrow.parquet
 
 from dissensus.errors import InputError
 from dissensus.votes.assembly import default_classes
+from dissensus.votes.decisions import Format, check_format
 from dissensus.votes.delimited import DELIMITERS, swallowed_rows
 from dissensus.votes.files import Kind, PathLike, kind_of
-from dissensus.votes.layouts import Format, check_format, needs_listed_classes
+from dissensus.votes.joined_cells import separator_of
+from dissensus.votes.matrix_layouts import needs_listed_classes
 from dissensus.votes.parquet_files import METADATA_CLASSES
 from dissensus.votes.read import classes_file
 from dissensus.votes.roles import RANKS
@@ -173,6 +175,8 @@ def _needs_sidecar(votes: Votes, layout: Format) -> bool:
     """Whether the reader would take other classes than these from the table alone."""
     if layout == "counts":
         return needs_listed_classes(votes.counts, votes.classes)
+    if separator_of(votes.classes) is not None:  # several votes in one cell, to a reader
+        return True
     return default_classes([votes.classes[index] for index in np.unique(votes.cells.label)]) != votes.classes
 
 

@@ -34,7 +34,11 @@ def _texts(path: PathLike, item: str | None, text: str, second: str | None) -> t
     text_columns = [text] if second is None else [text, second]
     for name in text_columns:
         if name not in table.names:
-            raise column_error(table, f"there is no column {name!r}", "Pass --text (and --pair) with the right ones")
+            raise column_error(
+                table,
+                f"there is no column {name!r}",
+                "Name the column of the texts (`compare --texts`, `embed --text`), and --pair for a second one",
+            )
     leading = find(table, "item", item)
     columns = table.columns([*text_columns, *([] if leading is None else [leading])])
     parts = [

@@ -8,6 +8,7 @@
 3. Members with weight are trained again on all items: the MLPs for as many epochs as were best, from several seeds.
 
     lesson.py             what there is to learn, and what a candidate is
+    feature_bounds.py     what lies far outside of all features seen
     linear_candidates.py  solved exactly
     mlp_candidates.py     trained stacked; divergence
     pool_weights.py       how much each counts

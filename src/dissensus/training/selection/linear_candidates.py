@@ -12,11 +12,12 @@ from torch import Tensor
 
 from dissensus.models import Classifier, Linear, load_model, moments
 from dissensus.training.logistic import LogisticFit, PenaltySearch, Scaling, fit_logistic, rows_outside, search_penalty
-from dissensus.training.selection.lesson import CandidateGrid, Lesson
+from dissensus.training.selection.lesson import FEW_ITEMS, CandidateGrid, Lesson
 from dissensus.training.stacked.side_by_side import side_by_side
 
 NAMES: dict[Scaling, str] = {"each": "linear, features standardised", "common": "linear, features to one scale"}
 CAUTION = 1.0  # standard errors by which the next stronger penalty may be worse than the best
+CAUTION_OF_FEW = 0.25  # the same for fewer than FEW_ITEMS: their standard errors are wide, and a whole one is too timid
 UNSEARCHED_PENALTY = 1.0  # where a single item leaves nothing to choose by
 
 
@@ -57,7 +58,7 @@ def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tenso
             scaling=scaling,
             penalties=grid.penalties,
             fold_targets=targets,
-            caution=CAUTION,
+            caution=CAUTION_OF_FEW if len(lesson.data) < FEW_ITEMS else CAUTION,
         )
 
     tasks = [partial(search, scaling) for scaling in NAMES]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,12 +13,21 @@ from dissensus.metrics.temperature import Temperature, cross_fit, fit_temperatur
 from dissensus.models import Classifier
 from dissensus.models.opinion_pool import OpinionPool, mixture
 from dissensus.training.logistic import stratified_folds
-from dissensus.training.selection.lesson import Candidate, CandidateGrid, Lesson, Progress, Trainable, repeated_rows
+from dissensus.training.selection.feature_bounds import feature_bounds
+from dissensus.training.selection.lesson import (
+    FEW_ITEMS,
+    Candidate,
+    CandidateGrid,
+    Lesson,
+    Progress,
+    Trainable,
+    repeated_rows,
+)
 from dissensus.training.selection.linear_candidates import linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
 from dissensus.training.selection.pool_weights import pool_weights
 
-FOLDS, MORE_FOLDS, FEW_ITEMS = 5, 10, 600
+FOLDS, MORE_FOLDS, CHEAP_ITEMS = 5, 10, 600
 """Ten folds for fewer items than this: they are cheap there, and networks of 90% are more like those of everything."""
 
 POOLED_MLPS = 2
@@ -40,6 +49,8 @@ class TrainedPool:
 def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda share, doing: None) -> TrainedPool:  # noqa: ARG005
     """The pool of this grid, trained on these items."""
     items = len(lesson.data)
+    bounds = feature_bounds(lesson.x)
+    lesson = replace(lesson, data=replace(lesson.data, x=lesson.x.clamp(*bounds)))
     folds = folds_of(lesson)
     progress(0.0, "linear models on items left out")
     linear = linear_candidates(lesson, grid, folds) if grid.linear else []
@@ -52,6 +63,8 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
         mlps[:POOLED_MLPS] = [judged_at_one_epoch(mlp, lesson, folds) for mlp in mlps[:POOLED_MLPS]]
     tried: list[Trainable] = [*linear, *mlps]
     pooled: list[Trainable] = [*linear, *mlps[:POOLED_MLPS]]
+    if folds and linear and mlps and items < FEW_ITEMS and not _clearly_better(pooled, linear, lesson):
+        pooled = list(linear)
     weights, temperature, soft_nll = _judged(pooled, lesson) if folds else (_equal(pooled), Temperature(1.0), None)
     weights = torch.where(weights < min(LEAST_WEIGHT, float(weights.max())), 0.0, weights)
     weight_of = dict(zip((candidate.name for candidate in pooled), (weights / weights.sum()).tolist(), strict=True))
@@ -64,7 +77,7 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
             members += networks
             shares += [weight / len(networks)] * len(networks)
     progress(1.0, "trained")
-    model = OpinionPool(members, torch.tensor(shares, dtype=torch.float64)).eval()
+    model = OpinionPool(members, torch.tensor(shares, dtype=torch.float64), bounds).eval()
     candidates = [Candidate(part.name, part.soft_nll, weight_of.get(part.name, 0.0)) for part in tried]
     return TrainedPool(model, temperature, tuple(candidates), soft_nll)
 
@@ -72,7 +85,7 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
 def folds_of(lesson: Lesson) -> list[Tensor]:
     """The rows to leave out in turn; none where there is a single item."""
     items = len(lesson.data)
-    folds = min(MORE_FOLDS if items < FEW_ITEMS else FOLDS, items)
+    folds = min(MORE_FOLDS if items < CHEAP_ITEMS else FOLDS, items)
     return stratified_folds(lesson.data.labels, folds, lesson.seed, "selection") if items > 1 else []
 
 
@@ -84,6 +97,18 @@ def _judged(pooled: Sequence[Trainable], lesson: Lesson) -> tuple[Tensor, Temper
     rows = repeated_rows(torch.arange(len(people)), lesson.weights, lesson.seed)
     temperature = useful_temperature(log_probs[rows], people[rows], lesson.data.labels[rows], lesson.seed)
     return weights, temperature, lesson.mean_loss(torch.log_softmax(log_probs / temperature.value, 1))
+
+
+def _clearly_better(pooled: Sequence[Trainable], fewer: Sequence[Trainable], lesson: Lesson) -> bool:
+    """Whether the pool beats that of fewer members on items left out, by more than a standard error."""
+    people = lesson.data.people
+    losses = []
+    for members in (fewer, pooled):
+        log_probs = [member.log_probs for member in members]
+        weights = pool_weights(log_probs, people, lesson.weights)
+        losses.append(unchecked_soft_nll(mixture(log_probs, weights), people))
+    gains = losses[0] - losses[1]
+    return bool(gains.mean() > gains.std() / len(gains) ** 0.5)
 
 
 def useful_temperature(log_probs: Tensor, people: Tensor, labels: Tensor, seed: int) -> Temperature:

@@ -14,17 +14,25 @@ from dissensus.errors import InputError
 from dissensus.votes.assembly import Duplicates, assemble, unknown_label
 from dissensus.votes.cells import encode
 from dissensus.votes.exports.annotator_folder import ANNOTATOR_FOLDER
-from dissensus.votes.exports.answer_matrices import ANSWER_MATRIX, TORCH_MATRIX
+from dissensus.votes.exports.answer_matrices import ANSWER_MATRIX, TORCH_MATRIX, answers_in
 from dissensus.votes.exports.argilla import ARGILLA
 from dissensus.votes.exports.chaos_lines import CHAOSNLI
 from dissensus.votes.exports.cifar10h_trials import CIFAR10H_TRIALS
 from dissensus.votes.exports.cifar_n import CIFAR_N
 from dissensus.votes.exports.crowd_tables import CLEANLAB, CROWD_KIT
 from dissensus.votes.exports.doccano import DOCCANO
-from dissensus.votes.exports.documents import Document, FolderDocument, NotJsonError, TableDocument, open_document
+from dissensus.votes.exports.documents import (
+    Document,
+    FolderDocument,
+    NotJsonError,
+    NumbersDocument,
+    TableDocument,
+    open_document,
+)
 from dissensus.votes.exports.label_studio import LABEL_STUDIO
 from dissensus.votes.exports.lewidi import LEWIDI
 from dissensus.votes.exports.mturk import MTURK
+from dissensus.votes.exports.nested_votes import NESTED
 from dissensus.votes.exports.peerannot import PEERANNOT
 from dissensus.votes.exports.prodigy import PRODIGY
 from dissensus.votes.exports.published_counts import DAVIDSON, FER_PLUS
@@ -34,7 +42,7 @@ from dissensus.votes.files import PathLike
 from dissensus.votes.names import label_name, positions
 from dissensus.votes.read_as import ReadAs
 from dissensus.votes.trials import Cleaning
-from dissensus.votes.votes import Votes
+from dissensus.votes.votes import Ints, Votes
 
 __all__ = ["EXPORTS", "Cleaning", "ExportReader", "read_export"]
 
@@ -59,6 +67,7 @@ EXPORTS: dict[str, ExportReader] = {
         CIFAR10H_TRIALS,
         TORCH_MATRIX,
         ANNOTATOR_FOLDER,
+        NESTED,
     )
 }
 """Every reader, by the name that `--format` takes."""
@@ -79,6 +88,7 @@ def read_export(
     ignore: Sequence[str] = (),
     duplicates: Duplicates = "error",
     cleaning: Cleaning | None = None,
+    transposed: bool = False,
 ) -> Votes | None:
     """Votes from the export of a platform, or from a file of a published crowd; None where no reader recognises it.
 
@@ -86,6 +96,8 @@ def read_export(
     to read where an export has several; `items` and `annotators` name other fields than the platform's own ids. Labels
     in `missing` are no votes; columns of a table in `ignore` are left out. What is recognised but is not single-choice
     (several choices, spans, free text, rankings), or is ambiguous, is refused.
+
+    `transposed` reads only what has people where items should be: matrices of answers and peerannot's.
 
     `cleaning` says which votes of trials with attention checks are left out (`cifar-10h`); as the paper did by default.
 
@@ -101,6 +113,10 @@ def read_export(
             return None  # whoever reads the table says what is wrong with it
         raise
     reader = None if document is None else _find(document) if name is None else EXPORTS[name]
+    if transposed and reader is None and isinstance(document, NumbersDocument):
+        reader = ANSWER_MATRIX
+    if transposed and reader not in (None, ANSWER_MATRIX, TORCH_MATRIX, PEERANNOT):
+        return None
     if document is None or reader is None:
         if isinstance(document, FolderDocument):
             what = f"this is a folder, not a file, and its {len(document.files)} files are no votes that are known"
@@ -115,12 +131,27 @@ def read_export(
     if cleaning is not None and reader is not CIFAR10H_TRIALS:
         what = f"{reader.title} has no attention checks to clean by"
         raise InputError(what, where=str(path), hint="Clean trials in the layout of CIFAR-10H's cifar10h-raw.csv")
-    asked = Asked(items, labels, annotators, tuple(missing), cleaning)
+    asked = Asked(items, labels, annotators, tuple(missing), cleaning, transposed)
     rows = reader.read(document, asked)
     order = None if classes is None else tuple(classes)
     if isinstance(rows, CountRows):
         return _from_counts(rows, order, str(path))
     return _from_votes(rows, order, duplicates, asked, str(path))
+
+
+def read_answers(
+    matrix: Ints,
+    path: PathLike,
+    *,
+    classes: Sequence[str] | None,
+    missing: Sequence[str],
+    duplicates: Duplicates,
+    transposed: bool,
+) -> Votes:
+    """Votes from a matrix of answers [items, annotators]; every number but -1 is one, unless `missing` says otherwise."""
+    asked = Asked(missing=tuple(missing) or ("-1",), transposed=transposed)
+    order = None if classes is None else tuple(classes)
+    return _from_votes(answers_in(matrix, Path(path), asked), order, duplicates, asked, str(path))
 
 
 def _not_layout(reader: ExportReader, path: str) -> InputError:

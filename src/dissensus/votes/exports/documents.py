@@ -29,7 +29,9 @@ Record = Mapping[str, Any]
 
 HEAD = 5  # records that are looked at to recognise a document
 MOST_BYTES = 1 << 30  # of JSON: parsed, it takes about ten times the memory
-WHOLE_NUMBERS = re.compile(rb"\s*-?[0-9]{1,18}([ \t,;]+-?[0-9]{1,18})*\s*")
+NUMBER = rb"(?:-?[0-9]{1,18}(?:\.[0-9]{0,20}(?:e[+-][0-9]{2})?)?|nan)"  # as NumPy writes it, too
+NUMBERS = re.compile(rb"\s*" + NUMBER + rb"(?:[ \t,;]+" + NUMBER + rb")*\s*", re.IGNORECASE)
+NO_NUMBER = -(2**63)  # stands for nan in a matrix
 LONGEST_LINE = 1 << 20  # of a matrix of answers, in bytes
 
 
@@ -137,7 +139,7 @@ class TableDocument:
 
 @dataclass(frozen=True)
 class NumbersDocument:
-    """Lines of whole numbers without a header, separated by blanks or commas; parsed on demand."""
+    """Lines of numbers without a header, separated by blanks or commas; parsed on demand."""
 
     path: Path
     content: bytes
@@ -149,15 +151,16 @@ class NumbersDocument:
 
     @cached_property
     def matrix(self) -> Ints:
-        """[rows, columns]. Refused where a line is no list of whole numbers, or has another length."""
+        """[rows, columns], NO_NUMBER for nan. Refused where a line is no list of whole numbers, or has another length."""
         rows: list[list[int]] = []
         for number, line in enumerate(io.BytesIO(self.content.removeprefix(b"\xef\xbb\xbf")), 1):
             if not line.strip():
                 continue
-            if not is_whole_numbers(line):
+            cells = [_whole(cell) for cell in re.split(rb"[ \t,;]+", line.strip())] if is_numbers(line) else [None]
+            if None in cells:
                 where = f"{self.path}:{number}"
                 raise InputError("this line is not a list of whole numbers", where=where, hint="Correct the line")
-            rows.append([int(cell) for cell in re.split(rb"[ \t,;]+", line.strip())])
+            rows.append([cell for cell in cells if cell is not None])
             if len(rows[-1]) != len(rows[0]):
                 what = f"{len(rows[-1])} numbers where the first line has {len(rows[0])}"
                 where = f"{self.path}:{number}"
@@ -201,7 +204,7 @@ def open_document(path: Path) -> Document | None:
         return _open_json(path)
     if extension == ".txt":
         content = read_text_bytes(path)
-        return NumbersDocument(path, content) if is_whole_numbers(_first_line(content)) else None
+        return NumbersDocument(path, content) if is_numbers(_first_line(content)) else None
     if extension in (".csv", ".tsv", ".tab"):
         if _starts_with_numbers(path):
             return NumbersDocument(path, read_text_bytes(path))
@@ -234,9 +237,19 @@ def parse_json(content: bytes | str, where: str) -> Any:
         raise NotJsonError(f"not JSON ({error})", where=where, hint=hint) from None
 
 
-def is_whole_numbers(line: bytes) -> bool:
-    """Whether a line is a list of whole numbers."""
-    return len(line) <= LONGEST_LINE and WHOLE_NUMBERS.fullmatch(line.removeprefix(b"\xef\xbb\xbf")) is not None
+def is_numbers(line: bytes) -> bool:
+    """Whether a line is a list of numbers."""
+    return len(line) <= LONGEST_LINE and NUMBERS.fullmatch(line.removeprefix(b"\xef\xbb\xbf")) is not None
+
+
+def _whole(cell: bytes) -> int | None:
+    """A cell as a whole number; None where it is a fraction."""
+    if cell.lower() == b"nan":
+        return NO_NUMBER
+    if b"." not in cell:
+        return int(cell)
+    number = float(cell)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else None
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -271,7 +284,7 @@ def _starts_with_numbers(path: Path) -> bool:
     else:
         with open_binary(path) as file:
             line = file.readline(LONGEST_LINE)
-    return is_whole_numbers(line) and (b"," in line or b"\t" in line or b" " in line.strip())
+    return is_numbers(line) and (b"," in line or b"\t" in line or b" " in line.strip())
 
 
 def _extension(path: Path) -> str:

@@ -98,7 +98,7 @@ def _read_tasks(document: JsonDocument | LinesDocument, asked: Asked) -> VoteRow
                 votes.skip("cancelled annotations")
                 continue
             ground_truth += bool(annotation.get("ground_truth"))
-            entries.append((place, item, _person(annotation, place), _by_question(annotation, place)))
+            entries.append((place, item, _person(annotation.get("completed_by"), place), _by_question(annotation, place)))
     question = choose_question(_kinds(entries), asked.labels, str(document.path))
     for place, item, person, results in entries:
         label = None if question not in results else _choice(results[question][0], question, place)
@@ -133,8 +133,8 @@ def _item(task: Record, asked: str | None, place: Place) -> Any:
     return value
 
 
-def _person(annotation: Record, place: Place) -> str | None:
-    person = annotation.get("completed_by")
+def _person(person: Any, place: Place) -> str | None:
+    """Who annotated: an id, or an object with an address."""
     if isinstance(person, dict):
         person = person.get("email") or person.get("id")
     return name_of(person, "annotator", place)
@@ -207,7 +207,7 @@ def _read_rows(document: JsonDocument | LinesDocument | TableDocument, asked: As
             votes.skip(f"annotations without an answer to {question!r}")
             continue
         item = needed(field_of(record, item_field), f"item (field {item_field!r})", place)
-        votes.add(item, label, name_of(required(record, person_field, place), "annotator", place), place)
+        votes.add(item, label, _person(required(record, person_field, place), place), place)
     layout = "Label Studio CSV" if isinstance(document, TableDocument) else "Label Studio JSON-MIN"
     used = {item_field, person_field, question, *ALWAYS}
     others = tuple(dict.fromkeys(name for _, record in answered for name in record if name not in used))

@@ -31,7 +31,7 @@ Answers = dict[str, Any]  # by name, as "category.label"
 
 
 def _recognises(document: Document) -> bool:
-    if not isinstance(document, TableDocument) or "WorkerId" not in document.names:
+    if not isinstance(document, TableDocument) or _worker_field(document) is None:
         return False
     has_task = "HITId" in document.names or any(name.startswith("Input.") for name in document.names)
     return has_task and any(name.startswith(ANSWER) for name in document.names)
@@ -40,8 +40,8 @@ def _recognises(document: Document) -> bool:
 def _read(document: TableDocument, asked: Asked) -> VoteRows:
     votes = VoteList()
     item_field = _item_field(document, asked.items)
-    worker_field = asked.annotators or "WorkerId"
-    if worker_field not in document.names:
+    worker_field = asked.annotators or _worker_field(document)
+    if worker_field is None or worker_field not in document.names:
         raise InputError(f"there is no column {worker_field!r}", where=str(document.path), hint="Leave --annotators away")
     rows: list[tuple[Place, Record, Answers]] = []
     for place, record in document.records():
@@ -66,6 +66,11 @@ def _read(document: TableDocument, asked: Asked) -> VoteRows:
     others = tuple(ANSWER + name for name in questions if name != question)
     classes = questions[question] or None
     return votes.rows("MTurk results", columns, ignored=others, classes=classes)
+
+
+def _worker_field(document: TableDocument) -> str | None:
+    """`WorkerId`; published files also write `WorkerID`."""
+    return next((name for name in document.names if name.lower() == "workerid"), None)
 
 
 def _item_field(document: TableDocument, asked: str | None) -> str:
@@ -116,7 +121,7 @@ def _questions(rows: list[tuple[Place, Record, Answers]]) -> dict[str, tuple[str
             groups.setdefault(head, []).append(option)
     options = {head: tuple(group) for head, group in groups.items() if len(group) > 1}
     in_groups = {f"{head}.{option}" for head, group in options.items() for option in group}
-    return options | {name: () for name in values if name not in in_groups}
+    return options | {name: () for name, seen in values.items() if name not in in_groups and seen != {"none"}}
 
 
 def _short(asked: str | None, questions: dict[str, tuple[str, ...]]) -> str | None:

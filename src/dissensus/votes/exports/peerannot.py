@@ -32,8 +32,14 @@ def _read(document: JsonDocument, asked: Asked) -> VoteRows:
         if not answers:
             votes.skip("tasks without an answer")
         for worker, label in answers.items():
-            votes.add(needed(task, "task", place), needed(label, "label", place), needed(worker, "worker", place), place)
-    return votes.rows("peerannot answers", {"item": "task", "annotator": "worker", "label": "label"})
+            item, person = needed(task, "task", place), needed(worker, "worker", place)
+            if asked.transposed:
+                item, person = person, item
+            votes.add(item, needed(label, "label", place), person, place)
+    columns = {"item": "task", "annotator": "worker", "label": "label"}
+    if asked.transposed:
+        columns = {"item": "the inner key", "annotator": "the outer key", "label": "label"}
+    return votes.rows("peerannot answers", columns)
 
 
 def _refuse_columns(tasks: dict[str, dict[str, Any]], path: str) -> None:

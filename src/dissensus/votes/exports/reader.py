@@ -20,13 +20,15 @@ from dissensus.votes.votes import Ints
 
 class Asked(NamedTuple):
     """What the user says about a file: the field of the items, the question whose answers are the labels, who answered,
-    which labels mean that there is no vote, and how trials with attention checks are cleaned."""
+    which labels mean that there is no vote, how trials with attention checks are cleaned, and whether a matrix has its
+    annotators in the rows."""
 
     items: str | None = None
     labels: str | None = None
     annotators: str | None = None
     missing: tuple[str, ...] = ()
     cleaning: Cleaning | None = None
+    transposed: bool = False
 
 
 @dataclass(frozen=True)

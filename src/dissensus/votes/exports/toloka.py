@@ -29,7 +29,8 @@ def _recognises(document: Document) -> bool:
 def _read(document: TableDocument, asked: Asked) -> VoteRows:
     outputs = [name for name in document.names if name.startswith("OUTPUT:")]
     labels = f"OUTPUT:{asked.labels}" if f"OUTPUT:{asked.labels}" in outputs else asked.labels
-    kinds = {name: _not_single(document, name) for name in outputs}
+    answered = [name for name in outputs if name == labels or not equals(text_column(document, name), "").all()]
+    kinds = {name: _not_single(document, name) for name in answered}
     question = choose_question(kinds, labels, str(document.path), unit="output")
     columns = {"item": _item(document, asked.items), "annotator": asked.annotators or WORKER, "label": question}
     return column_votes(document, "Toloka table", columns, skip=_skip(document))

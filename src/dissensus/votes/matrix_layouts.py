@@ -1,0 +1,274 @@
+"""Tables with one row per item: wide tables, whose columns are people, and counts, whose columns are classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from dissensus.votes.cells import encode, gaps, nameable
+from dissensus.votes.decisions import Layout, Wanted
+from dissensus.votes.evidence import counts_or_ratings, counts_rows, not_a_class, row_sum
+from dissensus.votes.names import positions
+from dissensus.votes.roles import (
+    PATHS,
+    TEXTS,
+    Role,
+    column_error,
+    has_role,
+    is_aggregate,
+    leading_item,
+    listed,
+    looks_like_person,
+    looks_like_votes,
+    names_items,
+    plain,
+)
+from dissensus.votes.tables import FileTable
+from dissensus.votes.votes import Floats, Ints
+
+
+def with_aggregates(layout: Layout, table: FileTable) -> Layout:
+    """The layout, with a warning about a column that holds one label per item beside everybody's."""
+    roles: tuple[Role, ...] = ("label", "gold")
+    single = [name for name in layout.ignored(table) if is_aggregate(name) or any(has_role(name, role) for role in roles)]
+    if not single:
+        return layout
+    what = f"{single[0]!r} seems to be one label per item made from the votes: ignored (--labels {single[0]} reads it)"
+    return replace(layout, warnings=(*layout.warnings, what))
+
+
+def numbered_votes(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | None:
+    """A table with columns `label1`, `label2` … of which each holds one vote per item; None where there are none."""
+    columns = tuple(name for name in table.names if looks_like_votes(name) and name not in lists)
+    if len(columns) < 2 or any(has_role(name, "annotator") for name in table.names):
+        return None
+    if all(values is not None for values in table.numbers(columns)):
+        return replace(_by_content(table, item_of_matrix(table, wanted.items), columns, told=True), anonymous=True)
+    filled = [column for column in table.columns(columns) if not gaps(column).all()]
+    if len(filled) < 2 or not all(sharing_labels(filled, table)):
+        return None
+    return Layout("wide", item_of_matrix(table, wanted.items), columns=columns, anonymous=True)
+
+
+def item_of_matrix(table: FileTable, given: str | None) -> str | None:
+    """The item column of a table with one row per item: the first, if it is one; else the only one of different ids."""
+    if (leading := leading_item(table, given)) is not None:
+        return leading
+    named = [name for name in table.names if name.lower() in ("id", "uid", "uuid") or names_items(name)]
+    named = named or [name for name in table.names if plain(name) in PATHS | TEXTS]
+    ids = []
+    for name, column in zip(named, table.columns(named), strict=True) if named else ():
+        if nameable(column.type):
+            codes, names = encode(column, str(table.path))
+            ids += [name] * (len(names) == len(codes))
+    return ids[0] if len(ids) == 1 else None
+
+
+def matrix_layout(table: FileTable, wanted: Wanted) -> Layout:
+    """A table with one row per item, and one column per class or annotator."""
+    item = item_of_matrix(table, wanted.items)
+    if absent := [name for name in wanted.columns if name not in table.names]:
+        raise column_error(table, f"there is no column {absent[0]!r}", "Pass --columns with some of these names")
+    columns = wanted.columns or tuple(name for name in table.names if name != item)
+    if wanted.format == "wide":
+        if item is None:
+            what = "no column is known to hold the items of this wide table"
+            raise column_error(table, what, "Pass --items with its name")
+        if not columns:
+            raise column_error(table, "there is no column of votes", "Write one column per annotator")
+        return _with_suspect_people(Layout("wide", item, columns=columns), told=bool(wanted.columns))
+    if not columns:
+        raise column_error(table, "there is no column of numbers", "Write one column per class")
+    if wanted.classes is not None and (wanted.format == "counts" or _names_classes(columns, wanted.classes)):
+        return Layout("counts", item, columns=_selected(table, columns, wanted.classes))
+    if wanted.format == "counts":
+        return _without_sum(Layout("counts", item, columns=columns), table, told=bool(wanted.columns))
+    return _by_content(table, item, columns, told=bool(wanted.columns))
+
+
+def _with_suspect_people(layout: Layout, *, told: bool) -> Layout:
+    """A wide table by the user's word, with a warning about a column whose name is no person's."""
+    odd = [] if told else [name for name in layout.columns if is_aggregate(name)]
+    said = tuple(f"{name!r} was read as the votes of a person (--ignore {name} leaves it out)" for name in odd[:1])
+    return replace(layout, warnings=said)
+
+
+def _names_classes(columns: Sequence[str], classes: Sequence[str]) -> bool:
+    return any(index >= 0 for index in positions(columns, classes))
+
+
+def _selected(table: FileTable, columns: Sequence[str], classes: Sequence[str]) -> tuple[str, ...]:
+    """The columns of these classes, in their order; all columns where the file numbers them."""
+    places = positions(classes, columns)
+    if all(place < 0 for place in places) and len(columns) == len(classes) and table.headless:
+        return tuple(columns)
+    if absent := [name for name, place in zip(classes, places, strict=True) if place < 0]:
+        raise column_error(table, f"there is no column for the class {absent[0]!r}", "Pass --classes with these names")
+    return tuple(columns[place] for place in places)
+
+
+def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *, told: bool) -> Layout:
+    cells = {name: cells for name, cells in zip(columns, table.columns(columns), strict=True) if nameable(cells.type)}
+    parsed = dict(zip(cells, table.numbers(list(cells)), strict=True))
+    numeric = {name: values for name, values in parsed.items() if values is not None}
+    texts = {name: cells[name] for name, values in parsed.items() if values is None}
+    beside = {name for name, column in texts.items() if _is_free_text(column) or _is_winner(column, name, numeric)}
+    if len(numeric) > 1 and beside == set(texts):
+        if item is None and texts:
+            hint = "Pass --items with its name, or --ignore for a column that is none"
+            raise column_error(table, "no column is known to hold the items", hint)
+        layout = _numeric(table, item, numeric, {name: cells[name] for name in numeric}, told=told)
+        return layout if told else with_aggregates(layout, table)
+    if item is not None and len(cells) > 1:
+        made = [] if told else [name for name in cells if is_aggregate(name)]
+        said = {name: column for name, column in cells.items() if name not in made}
+        sharing = sharing_labels(list(said.values()), table) if said else []
+        people = tuple(name for name, shares in zip(said, sharing, strict=True) if shares)
+        others = [name for name in said if name not in set(people)]
+        if len(people) > 1 and all(_is_free_text(cells[name]) for name in others) and not (told and others):
+            return _without_made(Layout("wide", item, columns=(*people, *made)))
+        if len(people) > 1 and others and not told:
+            hint = f"Pass --ignore {','.join(others)} if these hold no votes, or --columns with those that do"
+            raise column_error(table, f"{listed(others)}: no other column has the same labels", hint)
+    if told:
+        hint = "Pass --format wide or --format counts, and --items"
+        raise column_error(table, "cannot tell what these columns hold", hint)
+    if len(numeric) > 1:
+        other = [name for name in texts if name not in beside]
+        hint = f"Pass --ignore {','.join(other)} if there are votes in the others, or --columns with those that hold them"
+        raise column_error(table, f"numbers beside labels ({listed(other)}): which columns hold votes?", hint)
+    raise column_error(
+        table,
+        "this is not a long table, a count matrix or a wide table",
+        "Name the columns with --items, --labels and --annotators, or the layout with --format; "
+        "if the first line is already data, add a header above it",
+    )
+
+
+def _is_winner(column: pa.ChunkedArray, name: str, counts: dict[str, Floats]) -> bool:
+    """Whether a column beside counts holds what is made from them: the name of a class per item."""
+    return is_aggregate(name) or set(encode(column, "")[1]) <= set(counts)
+
+
+def _numeric(
+    table: FileTable, item: str | None, values: dict[str, Floats], cells: dict[str, pa.ChunkedArray], *, told: bool
+) -> Layout:
+    """Columns of numbers: counts of classes, or what people said. Refused where the evidence is thin."""
+    if not told:
+        values = _without_means(values)
+    columns = tuple(values)
+    with_gaps = any(gaps(cells[name]).any() for name, column in values.items() if np.isnan(column).any())
+    first = values[columns[0]]
+    if item is None and not told and counts_rows(first):
+        hint = f"Pass --items {columns[0]} if it holds the ids, or --columns with the classes"
+        raise column_error(table, f"the column {columns[0]!r} numbers the rows", hint)
+    settle = "Pass --format wide if every column is a person, or --format counts if every column is a class"
+    if with_gaps:
+        matrix = np.stack(list(values.values()), 1)
+        sums = np.nansum(matrix, 1)
+        if len(sums) > 3 and sums.min() == sums.max():
+            what = f"empty cells beside numbers that sum to {sums[0]:g} in every row: counts, or what people said?"
+            raise column_error(table, what, f"{settle} (then write 0 into the empty cells)")
+        return _wide_of_numbers(table, Layout("wide", item, columns=columns), told=told)
+    layout = _without_sum(Layout("counts", item, columns=columns), table, told=told)
+    matrix = np.stack([values[name] for name in layout.columns], 1)
+    kind, reason = counts_or_ratings(matrix)
+    if kind is None:
+        raise column_error(table, f"are these numbers counts of classes or what people said? {reason}", settle)
+    if kind == "counts":
+        if not told and (foreign := not_a_class(matrix, layout.columns)) is not None:
+            hint = f"Pass --ignore {foreign[0]}, or --columns with the classes"
+            raise column_error(table, f"{foreign[0]!r} does not look like a class: {foreign[1]}", hint)
+        return layout
+    warning = f"the numbers were taken for what people said, because {reason} (--format counts reads them as counts)"
+    made = tuple(f"{name!r} is the sum of the other columns: ignored" for name in columns if name not in layout.columns)
+    return _wide_of_numbers(table, replace(layout, kind="wide", warnings=(*made, warning)), told=told)
+
+
+def _wide_of_numbers(table: FileTable, layout: Layout, *, told: bool) -> Layout:
+    if layout.item is None:
+        raise column_error(table, "no column is known to hold the items of this wide table", "Pass --items")
+    return layout if told else _without_made(layout)
+
+
+def _without_means(values: dict[str, Floats]) -> dict[str, Floats]:
+    """The columns without those of fractions that are named as what is made from votes: a mean, an agreement."""
+    kept = {
+        name: column
+        for name, column in values.items()
+        if not (is_aggregate(name) and (column[np.isfinite(column)] % 1 != 0).any())
+    }
+    return kept if len(kept) > 1 else values
+
+
+def _without_made(layout: Layout) -> Layout:
+    """A wide table without the columns whose names say that they are made from the votes, or are better than they."""
+    people = tuple(name for name in layout.columns if not is_aggregate(name))
+    made = [name for name in layout.columns if is_aggregate(name)]
+    if not made or len(people) < 2:
+        return layout
+    what = (
+        f"{listed(made)}: by its name no person, but the truth or made from the votes; ignored (--columns names people)"
+    )
+    return replace(layout, columns=people, warnings=(*layout.warnings, what))
+
+
+def _without_sum(layout: Layout, table: FileTable, *, told: bool) -> Layout:
+    """Counts without a column that is the sum of the others, which would count every vote twice."""
+    if told or len(layout.columns) < 3 or listed_as_classes(layout.columns, table):
+        return layout
+    values = table.numbers(layout.columns)
+    known = [column for column in values if column is not None]
+    if len(known) < len(values):
+        return layout
+    total = row_sum(np.stack(known, 1), layout.columns)
+    if total is None:
+        return layout
+    columns = tuple(name for name in layout.columns if name != total)
+    warning = f"{total!r} is the sum of the other columns: it was not read as a class (--columns names the classes)"
+    return Layout("counts", layout.item, columns=columns, warnings=(warning,))
+
+
+def listed_as_classes(columns: Sequence[str], table: FileTable) -> bool:
+    """Whether the file, or the one beside it, lists exactly these columns as its classes: then none is anything else."""
+    return table.classes is not None and tuple(columns) == table.classes
+
+
+def needs_listed_classes(counts: Ints, classes: Sequence[str]) -> bool:
+    """Whether a table of these counts would be misread by its header alone: it needs a list of its classes beside it.
+
+    A class may be called `label` or `worker`, as a column of a long table is, or be half of the votes on every item, as a
+    column of totals is.
+    """
+    roles: tuple[Role, ...] = ("label", "annotator")
+    odd = any(looks_like_person(name) or any(has_role(name, role) for role in roles) for name in classes)
+    return odd or row_sum(counts.astype(float), classes) is not None
+
+
+def _is_free_text(column: pa.ChunkedArray) -> bool:
+    """Whether at least half of the cells differ: texts and addresses do, labels do not."""
+    codes, names = encode(column, "")
+    return 2 * len(names) >= len(codes) > 0
+
+
+def sharing_labels(columns: list[pa.ChunkedArray], table: FileTable) -> list[bool]:
+    """Whether each column shares a label with another one: columns of annotators do, columns of texts do not."""
+    codes, names = encode_together(columns, str(table.path))
+    pairs = np.unique(np.arange(len(columns))[:, None] * (len(names) + 1) + codes + 1)
+    column, label = np.divmod(pairs, len(names) + 1)
+    column, label = column[label > 0], label[label > 0]
+    shared = np.bincount(label, minlength=len(names) + 1)[label] > 1
+    found = np.zeros(len(columns), bool)
+    found[column[shared]] = True
+    return [bool(shares) for shares in found]
+
+
+def encode_together(columns: list[pa.ChunkedArray], where: str) -> tuple[Ints, tuple[str, ...]]:
+    """Codes [columns, rows] into one list of names; types may differ (pandas makes a column with gaps float)."""
+    encoded = [encode(column, where) for column in columns]
+    names = tuple(dict.fromkeys(name for _, own in encoded for name in own))
+    code_of = {name: index for index, name in enumerate(names)}
+    return np.stack([np.array([*(code_of[name] for name in own), -1])[codes] for codes, own in encoded]), names
