@@ -102,7 +102,7 @@ def _train(
     recipe, data, seed = setup.recipe, setup.data, setup.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     target = setup.target(setup.train, ledger)
-    model = setup.model().to(device)
+    model = setup.initial_model(ledger).to(device)
     x = setup.x(setup.train).to(device)
     flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
     conditions = {**_conditions(execution, model, x, flops, device), "precision": resolved(recipe.precision, device)}
@@ -166,7 +166,8 @@ class _EpochMonitor:
         if recipe.keep != "curve":
             log_probs = evaluate.predict(self.model, self._x, group=self.group, preview=True).log_probs
             soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
-            self._note(soft_nll=soft_nll, accuracy=float((majority(log_probs) == self._labels).double().mean()))
+            column = "soft_nll" if self.setup.data.voted else "nll_gold"
+            self._note(**{column: soft_nll}, accuracy=float((majority(log_probs) == self._labels).double().mean()))
         if self._validation is not None:
             watched = own_loss(self.model, *self._validation)
             self._note(validation_loss=watched)

@@ -81,9 +81,10 @@ def training_result(
     }
     if setup.recipe.chosen is not None:
         facts["chosen"] = {name: encode(getattr(setup.recipe, name)) for name in setup.recipe.chosen.fields}
-    if setup.recipe.keep == "curve":
+    keep = setup.recipe.keep
+    if keep == "curve" or (keep == "best" and "best" not in weights):  # the second diverged from its first epoch on
         return RunResult({}, facts, {}, curve, {}, conditions)
-    if setup.recipe.keep == "scores" and "best" in weights:
+    if keep in ("best", "scores") and "best" in weights:
         weights = {"best": weights["best"]}
     scores, temperatures = {}, {}
     arrays: dict[str, Arrays] = {}
@@ -93,8 +94,8 @@ def training_result(
         predictions = evaluate.predict(model, x, group=group)
         scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, setup.seed)
         arrays[predictions_name(checkpoint)] = judging.record(predictions, data, held_out)
-    if x.ndim == 4:
+    if x.ndim == 4 and data.voted:
         most = disputed(data, held_out, PICTURES)
         arrays[GALLERY] = {"rows": most.numpy(), "x": setup.x(most).numpy()}
-    kept_weights = dict(weights) if setup.recipe.keep == "all" else {}
+    kept_weights = dict(weights) if keep in ("all", "best") else {}
     return RunResult(scores, {**facts, "temperatures": temperatures}, arrays, curve, kept_weights, conditions)

@@ -10,13 +10,14 @@ from dissensus.experiments.description import SCALES, Experiment
 from dissensus.experiments.plan import Node
 from dissensus.recipes.demo import demo
 from dissensus.recipes.paper000 import PAPER000
+from dissensus.recipes.paper001 import PAPER001
 from dissensus.recipes.paper002 import PAPER002
 from dissensus.recipes.paper003 import PAPER003
 
 Seeds = tuple[int, ...]
 Make = Callable[..., Experiment[Node]]
 
-RECIPES: dict[str, Make] = {"demo": demo, **PAPER000, **PAPER002, **PAPER003}
+RECIPES: dict[str, Make] = {"demo": demo, **PAPER000, **PAPER001, **PAPER002, **PAPER003}
 """Each maps a scale, and seeds instead of the recipe's own, to an experiment; those that encode take encoders, too."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures.baseline_scores import BaselineScores
-from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation
+from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation, SplitScores
 from dissensus.engine.measures.disagreement_slices import Slices
 from dissensus.engine.measures.disputed_items import EntropyConcentration
 from dissensus.engine.measures.gathered_scores import Gathered, ScoreDifference
@@ -69,6 +69,7 @@ __all__ = [
     "Slices",
     "SoftAttack",
     "SparseTarget",
+    "SplitScores",
     "Tell",
     "TransferAttack",
     "Untied",
@@ -108,6 +109,7 @@ MEASURES: dict[str, type] = table(
     Slices,
     SoftAttack,
     SparseTarget,
+    SplitScores,
     TransferAttack,
     Untied,
     VoteStatistics,

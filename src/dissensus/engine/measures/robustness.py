@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from dissensus.engine.measures.finished_run import FinishedRun, at_most, held_out_in_both, load_pair
+from dissensus.engine.measures.finished_run import FinishedRun, at_most, held_out_in_all, load_pair
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, finite
 from dissensus.metrics.agreement import majority
 from dissensus.metrics.proper import unchecked_soft_nll
@@ -98,7 +98,7 @@ class TransferAttack(Attack):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         run, other = load_pair(run_ids, ledger, self.checkpoint)
-        rows = at_most(held_out_in_both(run.setup, other.setup), self.items, run.seed)
+        rows = at_most(held_out_in_all(run.setup, other.setup), self.items, run.seed)
         white = self.attack(run, rows, lambda done, total: tell(done, 2 * total))
         transferred = self.attack(other, rows, lambda done, total: tell(total + done, 2 * total))
         noise = matched_noise(run.x(rows), white.x, seed=run.seed)
@@ -115,13 +115,13 @@ class TransferAttack(Attack):
 def before_and_after(run: FinishedRun, rows: Tensor, logits: dict[str, Tensor]) -> Json:
     """Accuracy and cross-entropy to the labels, and to people where there are votes, of each of these predictions."""
     data = run.setup.data
-    labels, voted = data.labels[rows], data.votes is not None or data.probs is not None
+    labels = data.labels[rows]
     scores: Json = {}
     for name, part in logits.items():
         log_probs = Predictions(part).log_probs
         scores[f"accuracy{name}"] = float((majority(log_probs) == labels).double().mean())
         scores[f"nll_gold{name}"] = finite(float(-log_probs.gather(1, labels[:, None]).mean()))
-        if voted:
+        if data.voted:
             scores[f"soft_nll{name}"] = finite(float(unchecked_soft_nll(log_probs, data.people[rows]).mean()))
     return scores
 
