@@ -42,8 +42,8 @@ COLUMNS: dict[str, tuple[str, Value]] = {
 }
 PRINTED_COLUMN = {"c10H": "soft_nll", "c10": "nll_gold", V4: "nll_gold_v4", V6: "nll_gold_v6"}
 POOLED = (
-    "Claims over all networks compare pairs of equal network and fold. Networks share their folds, so these intervals are "
-    "narrower than they should be."
+    "Claims over all networks compare pairs of equal network and fold. Networks share their folds, so these intervals "
+    "are narrower than they should be."
 )
 
 
@@ -226,7 +226,7 @@ def _findings(study: Study, shifts: Iterable[str]) -> Iterator[Claim[Node]]:
         }
         column = PRINTED_COLUMN.get(shift, "")
         yield Claim(
-            f"On {shift}, human soft targets give a lower cross-entropy to the labels than hard labels, over all networks.",
+            f"On {shift}, human soft targets give a lower cross-entropy to labels than hard labels, over all networks.",
             "lower",
             groups,
             (OF_SHIFT,),
