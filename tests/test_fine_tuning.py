@@ -22,6 +22,7 @@ from dissensus.engine.measures import (
     measure_spec,
 )
 from dissensus.engine.one_run import Execution, execute
+from dissensus.engine.rescore import Rescored, rescore
 from dissensus.engine.setup import TrainingSetup
 from dissensus.errors import InputError
 from dissensus.experiments.description import Experiment, ValueTable
@@ -220,6 +221,7 @@ def test_data_without_votes_are_trained_on_and_have_the_scores_that_need_labels_
     assert "soft_nll" not in raw
     assert "tempered_votes" not in run.scores["last"]
     assert Run.from_json(run.to_json()) == run
+    assert rescore(ledger, run.id) == Rescored((), ())
 
 
 def test_the_last_items_are_held_out_and_more_than_there_are_is_refused():

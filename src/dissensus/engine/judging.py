@@ -24,7 +24,7 @@ def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int, tell: P
     Data without votes have the scores that need labels alone.
     """
     if not data.voted:
-        return _judge_by_labels(predictions, data, rows, seed, tell)
+        return judge_by_labels(predictions.logits, data.labels[rows], rows=rows, seed=seed, tell=tell)
     return judge_logits(
         predictions.logits,
         data.people_rows(rows),
@@ -38,25 +38,20 @@ def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int, tell: P
     )
 
 
-def _judge_by_labels(predictions: Predictions, data: Data, rows: Tensor, seed: int, tell: Progress) -> tuple[Json, Json]:
-    labels = data.labels[rows]
-    scores, temperatures = judge_logits(
-        predictions.logits,
-        one_hot(labels, len(data.classes)).double(),
-        labels,
-        rows=rows,
-        seed=seed,
-        has_gold=True,
-        counts=None,
-        truth=None,
-        tell=tell,
+def judge_by_labels(
+    logits: Tensor, labels: Tensor, *, rows: Tensor, seed: int, tell: Progress = silent
+) -> tuple[Json, Json]:
+    """`judge_logits` where nobody voted: the scores that need labels alone, and the temperatures fitted to labels."""
+    as_people = one_hot(labels, logits.shape[1]).double()
+    every, fitted = judge_logits(
+        logits, as_people, labels, rows=rows, seed=seed, has_gold=True, counts=None, truth=None, tell=tell
     )
-    without_people = {
+    scores = {
         calibration: {metric: value for metric, value in values.items() if _needs_labels_alone(metric)}
-        for calibration, values in scores.items()
+        for calibration, values in every.items()
         if calibration != "tempered_votes"
     }
-    return without_people, {name: value for name, value in temperatures.items() if name != "tempered_votes"}
+    return scores, {name: halves for name, halves in fitted.items() if name != "tempered_votes"}
 
 
 def _needs_labels_alone(metric: str) -> bool:

@@ -79,6 +79,8 @@ def training_result(
         "best_epoch": best_epoch,
         "notes": list(data.notes),
     }
+    if not data.voted:
+        facts["voted"] = False
     if setup.recipe.chosen is not None:
         facts["chosen"] = {name: encode(getattr(setup.recipe, name)) for name in setup.recipe.chosen.fields}
     keep = setup.recipe.keep

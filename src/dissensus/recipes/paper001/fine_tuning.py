@@ -89,10 +89,8 @@ def _summary(study: Study) -> ValueTable[Node]:
 
 
 def _pooled(study: Study, condition: str) -> dict[str, Node]:
-    """A condition's runs of all networks, named by network and fold."""
-    return {
-        f"{network}, {fold}": run for network in study.networks for fold, run in study.row(network, condition).items()
-    }
+    """A condition's runs of all networks."""
+    return study.pooled(lambda network: study.row(network, condition))
 
 
 def _networks_table(study: Study, key: str, title: str, value: Value) -> ValueTable[Node]:
@@ -128,6 +126,10 @@ def _on_shift(study: Study, shift: str, network: str, condition: str) -> dict[st
         return study.shifted(shift, study.fine_tuned(network, condition))
     (judged,) = study.shifted(shift, {"": study.pretrained(network)}).values()
     return dict.fromkeys(study.fine_tuned(network, HARD), judged)
+
+
+def _pooled_on_shift(study: Study, shift: str, condition: str) -> dict[str, Node]:
+    return study.pooled(lambda network: _on_shift(study, shift, network, condition))
 
 
 def _beside(table: ValueTable[Node], column: str) -> ValueTable[Node]:
@@ -216,14 +218,7 @@ def _findings(study: Study, shifts: Iterable[str]) -> Iterator[Claim[Node]]:
             is_main=condition == SOFT,
         )
     for shift in shifts:
-        groups = {
-            condition: {
-                f"{network}, {fold}": run
-                for network in study.networks
-                for fold, run in _on_shift(study, shift, network, condition).items()
-            }
-            for condition in (SOFT, HARD)
-        }
+        groups = {condition: _pooled_on_shift(study, shift, condition) for condition in (SOFT, HARD)}
         column = PRINTED_COLUMN.get(shift, "")
         yield Claim(
             f"On {shift}, human soft targets give a lower cross-entropy to labels than hard labels, over all networks.",

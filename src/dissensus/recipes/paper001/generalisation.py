@@ -101,12 +101,7 @@ def figure2(scale: str, seeds: Seeds | None = None, *, as_printed: bool = False)
 
 
 def _pooled(study: Study, labels: str) -> dict[str, Node]:
-    """The runs of all networks, named by network and fold."""
-    return {
-        f"{network}, {fold}": run
-        for network in study.networks
-        for fold, run in study.from_scratch(network, labels).items()
-    }
+    return study.pooled(lambda network: study.from_scratch(network, labels))
 
 
 def _shifted(study: Study, shift: str, labels: str) -> dict[str, Node]:

@@ -9,7 +9,7 @@ number; from scratch ten folds, each of which chooses learning rate and epoch an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dissensus.datasets.data_ref import DataRef
@@ -138,6 +138,10 @@ class Study:
         if not (self.as_printed and shift == TRAIN_PART):
             return judged
         return {name: Measurement(WeightedMean((1 / 6, 5 / 6)), (run, judged[name])) for name, run in runs.items()}
+
+    def pooled(self, runs_of: Callable[[str], Mapping[str, Node]]) -> dict[str, Node]:
+        """What `runs_of` gives for every network, named by network and fold."""
+        return {f"{network}, {fold}": run for network in self.networks for fold, run in runs_of(network).items()}
 
     @property
     def _tuning_splits(self) -> dict[int, SplitRule]:

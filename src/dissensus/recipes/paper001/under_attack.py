@@ -106,11 +106,7 @@ def table2(scale: str, seeds: Seeds | None = None, *, as_printed: bool = False) 
 
 
 def _pooled(study: Study, condition: str) -> dict[str, Node]:
-    return {
-        f"{network}, {fold}": run
-        for network in study.networks
-        for fold, run in study.fine_tuned(network, condition).items()
-    }
+    return study.pooled(lambda network: study.fine_tuned(network, condition))
 
 
 def _findings(study: Study, attack: Attack) -> tuple[Claim[Node], ...]:
@@ -193,8 +189,8 @@ def figure4(scale: str, seeds: Seeds | None = None, *, as_printed: bool = False)
         title="Cross-entropy with every step of PGD",
         cells={row: {"": every[row]} for row in ROWS},
         curves={"all networks": Curve(fact("losses"))},
-        axes=("images attacked so many times, from 1 (none)", "CE to labels"),
-        note=f"ε = 4/255, {steps} steps of 1/255, without a random start. The first point is before the attack.",
+        axes=("1: before the attack; then step by step", "CE to labels"),
+        note=f"ε = 4/255, {steps} steps of 1/255, without a random start.",
     )
     single: ValueTable[Node] = ValueTable(
         key="end",
