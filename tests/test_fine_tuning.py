@@ -161,11 +161,12 @@ def test_an_ensemble_on_shifted_data_is_the_mean_of_its_members(ledger):
 SEARCHED = replace(BASE, keep="best", validation=Holdout(0.1), best=Best("validation"), epochs=2)
 
 
-def test_of_a_search_only_the_best_epoch_is_kept_with_its_weights(ledger):
+def test_of_a_search_both_epochs_are_scored_and_the_weights_of_the_best_are_kept(ledger):
     run_id = finished(ledger, SEARCHED)
-    assert set(ledger.read(run_id).scores) == {"best"}
+    assert set(ledger.read(run_id).scores) == {"last", "best"}
     assert ledger.weights(run_id, "best")
-    assert ledger.predictions(run_id, "last") is None
+    with pytest.raises(InputError):
+        ledger.weights(run_id, "last")
 
 
 def test_keeping_the_best_epoch_needs_a_loss_to_judge_it_by():

@@ -86,7 +86,8 @@ def training_result(
     keep = setup.recipe.keep
     if keep == "curve" or (keep == "best" and "best" not in weights):  # the second diverged from its first epoch on
         return RunResult({}, facts, {}, curve, {}, conditions)
-    if keep in ("best", "scores") and "best" in weights:
+    ended = all(values[-1] is not None for values in curve.values())  # else it diverged after its best epoch
+    if (keep == "scores" and "best" in weights) or (keep == "best" and not ended):
         weights = {"best": weights["best"]}
     scores, temperatures = {}, {}
     arrays: dict[str, Arrays] = {}
@@ -99,5 +100,7 @@ def training_result(
     if x.ndim == 4 and data.voted:
         most = disputed(data, held_out, PICTURES)
         arrays[GALLERY] = {"rows": most.numpy(), "x": setup.x(most).numpy()}
-    kept_weights = dict(weights) if keep in ("all", "best") else {}
+    kept_weights = {
+        checkpoint: state for checkpoint, state in weights.items() if keep == "all" or keep == checkpoint == "best"
+    }
     return RunResult(scores, {**facts, "temperatures": temperatures}, arrays, curve, kept_weights, conditions)

@@ -65,11 +65,11 @@ class Recipe:
     """Everything that decides a training run but its seed.
 
     `monitored` adds loss, accuracy and KL on the training, validation and evaluation items to the curve of every epoch.
-    `keep` is all; or best: scores, predictions and weights of the best epoch alone; or scores: of the best epoch (the
-    last where no best is kept), with its predictions and no weights; or curve: of the many runs of a grid only the curve
-    is kept, and no scores, predictions or weights. A run that keeps all fails where training diverges; one of a grid says
-    so in its curve. `init` is the id of a finished run with the same architecture, whose last weights training starts
-    from: fine-tuning.
+    `keep` is all; or best: scores and predictions of the last and the best epoch, and weights of the best alone; or
+    scores: of the best epoch (the last where no best is kept), with its predictions and no weights; or curve: of the
+    many runs of a grid only the curve is kept, and no scores, predictions or weights. A run that keeps all fails where
+    training diverges; one of a grid says so in its curve. `init` is the id of a finished run with the same architecture,
+    whose last weights training starts from: fine-tuning.
     """
 
     model: Architecture
@@ -106,7 +106,7 @@ class Recipe:
             )
         if self.keep == "best" and self.best is None:
             raise InputError(
-                "a run that keeps its best epoch alone must say by which loss it is the best",
+                "a run that keeps the weights of its best epoch must say by which loss it is the best",
                 where="recipe",
                 hint='Give best=Best("validation"), or keep all',
                 state="",

@@ -25,6 +25,7 @@ from dissensus.recipes.printed import attach, printed_numbers
 ACCURACY, TO_LABELS = Measured("accuracy"), Measured("nll_gold")
 SECOND_BEST = Score("second_best_accuracy", "best")
 RIGHT, WRONG = Score("confidence_right", "best"), Score("confidence_wrong", "best")
+LAST_WRONG = Score("confidence_wrong", "last")
 APART = Measured("total_variation")
 SOURCE = f"{CITATION}, §5.2"
 
@@ -193,9 +194,15 @@ def figure3(scale: str, seeds: Seeds | None = None, *, as_printed: bool = False)
         key="confidence",
         title="A: mean confidence on the held-out folds",
         cells={labels: {"": of_labels} for labels, of_labels in runs.items()},
-        columns={"when right": RIGHT, "when wrong": WRONG},
+        columns={
+            "when right": RIGHT,
+            "when wrong": WRONG,
+            "when right, last epoch": Score("confidence_right", "last"),
+            "when wrong, last epoch": LAST_WRONG,
+        },
         baseline=HARD_LABELS,
         picture="dots",
+        note="At the epoch that the validation loss chose, and after the last one, which nothing chose.",
     )
     curves: CurvePlot[Node] = CurvePlot(
         key="ranked",
@@ -225,14 +232,18 @@ def figure3(scale: str, seeds: Seeds | None = None, *, as_printed: bool = False)
         claims=(
             *(
                 Claim(
-                    f"Networks trained on human labels are less confident when {name}, over all networks.",
+                    f"Networks trained on human labels are less confident {name}, over all networks.",
                     "lower",
                     {labels: runs[labels] for labels in (HUMAN_LABELS, HARD_LABELS)},
                     (value,),
                     source=f"{CITATION}, Figure 3A",
-                    is_main=name == "wrong",
+                    is_main=name == "when wrong",
                 )
-                for name, value in (("wrong", WRONG), ("right", RIGHT))
+                for name, value in (
+                    ("when wrong", WRONG),
+                    ("when right", RIGHT),
+                    ("when wrong after the last epoch", LAST_WRONG),
+                )
             ),
             Claim(
                 "Where both name the same first choice, human labels bring the rest closer to people, over all networks.",
