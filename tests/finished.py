@@ -50,6 +50,16 @@ def write_cifar10h(root: Path, images: int = 100) -> None:
     np.save(root / "cifar10h" / "cifar10h-counts.npy", counts)
 
 
+def write_cifar10_training(root: Path, images: int = 100) -> None:
+    """A training file of such noise beside the test file of `write_cifar10h`."""
+    drawn = np.random.default_rng(3)
+    labels = np.arange(images) % 10
+    pixels = np.clip(drawn.normal(25 * labels[:, None], 40, (images, 3072)), 0, 255)
+    (root / "cifar-10-batches-bin").mkdir(parents=True, exist_ok=True)
+    records = np.concatenate([labels[:, None], pixels], 1).astype(np.uint8)
+    records.tofile(root / "cifar-10-batches-bin" / "data_batch_1.bin")
+
+
 def write_svhn(root: Path, images: int = 30) -> tuple[np.ndarray, np.ndarray]:
     """What was written: X [32, 32, 3, N] and y [N, 1]."""
     drawn = np.random.default_rng(1)

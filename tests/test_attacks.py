@@ -21,7 +21,7 @@ from dissensus.engine.measures import (
     TransferAttack,
     measure_spec,
 )
-from dissensus.engine.measures.finished_run import FinishedRun, held_out_in_both
+from dissensus.engine.measures.finished_run import FinishedRun, held_out_in_all
 from dissensus.engine.one_run import execute
 from dissensus.errors import InputError
 from dissensus.metrics import ece, top_label
@@ -254,7 +254,7 @@ def test_an_attack_from_another_network_stands_beside_the_one_on_the_network_its
     run, other = finished(ledger), finished(ledger, HARD)
     result = measured(TransferAttack(epsilon=0.1), ledger, run, other)
     victim, source = (FinishedRun.load(one, ledger, "last") for one in (run, other))
-    rows = held_out_in_both(victim.setup, source.setup)
+    rows = held_out_in_all(victim.setup, source.setup)
     labels, x = victim.setup.data.labels[rows], victim.x(rows)
     made_there = fgsm(source.model, x, labels, epsilon=0.1).x
     expected = float((victim.model.predict(made_there).logits.argmax(1) == labels).double().mean())

@@ -16,6 +16,7 @@ from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures import (
     MEASURES,
     Attack,
+    AugmentedAttack,
     Barrier,
     BaselineScores,
     Cka,
@@ -39,14 +40,18 @@ from dissensus.engine.measures import (
     Paired,
     RankedShares,
     Reliability,
+    SameFirstChoice,
     ScoreDifference,
+    ScoreRatio,
     ShiftedScores,
     Slices,
     SoftAttack,
     SparseTarget,
+    SplitScores,
     TransferAttack,
     Untied,
     VoteStatistics,
+    WeightedMean,
     WinnerScores,
     compute,
     measure_of,
@@ -99,11 +104,16 @@ ASKED: dict[str, tuple[Measure, str]] = {
     "shifted": (ShiftedScores(DIGITS, items=60), "soft"),
     "gathered": (Gathered(), "soft slices"),
     "score_difference": (ScoreDifference(), "slices slices"),
+    "score_ratio": (ScoreRatio(), "slices slices"),
+    "weighted_mean": (WeightedMean((1.0, 2.0)), "slices slices"),
+    "split_scores": (SplitScores(DIGITS, Folds(5, 1)), "soft other"),
+    "augmented_attack": (AugmentedAttack(epsilon=0.05, items=30, padding=1), "soft"),
+    "same_first_choice": (SameFirstChoice(DIGITS, "soft", items=2), "soft"),
     "model_size": (ModelSize(Smallcnn(4, 8), (1, 8, 8)), ""),
 }
 CHEAP = {
     *("convergence", "reliability", "slices", "paired", "mean_score", "untied", "examples", "lowest"),
-    *("gathered", "score_difference", "winner_scores", "ranked_shares"),
+    *("gathered", "score_difference", "winner_scores", "ranked_shares", "score_ratio", "weighted_mean"),
 }
 every_measure = pytest.mark.parametrize("name", MEASURES)
 
@@ -207,7 +217,8 @@ def test_a_measure_of_too_many_or_too_few_runs_is_refused_when_it_is_planned():
 
 def test_an_unknown_measure_is_refused(ledger):
     with pytest.raises(
-        InputError, match=r"measure spec: 'horoscope' is not one of attack, barrier, baseline_scores, cka"
+        InputError,
+        match=r"measure spec: 'horoscope' is not one of attack, augmented_attack, barrier, baseline_scores, cka",
     ):
         compute(Spec("measure", {"name": "horoscope"}, {"of": ("f" * 16,)}), ledger)
 

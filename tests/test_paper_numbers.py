@@ -47,8 +47,10 @@ def value(paper: str, exhibit: str, row: str, column: str, part: str = "") -> fl
 
 
 def test_every_table_and_figure_of_the_papers_is_there():
-    assert numbers.papers() == ("000", "002", "003")
+    assert numbers.papers() == ("000", "001", "002", "003")
     assert numbers.exhibits("000") == ("table1", "parameters", "figure1", "text")
+    of_001 = ("table1", "table2", "figure1", "figure2", "figure3", "figure4", "ensemble", "concentration", "text")
+    assert sorted(numbers.exhibits("001")) == sorted(of_001)
     tables_and_figures = {"002": (4, 5), "003": (9, 12)}
     for paper, (tables, figures) in tables_and_figures.items():
         named = [f"table{n}" for n in range(1, tables + 1)] + [f"figure{n}" for n in range(1, figures + 1)] + ["text"]
@@ -60,6 +62,8 @@ def test_every_table_is_full():
     expected = {
         ("000", "table1"): 5 * 6 * 4,
         ("000", "parameters"): 4,
+        ("001", "table1"): 8 * 6 * 4 - 2 * 4 - 3 * 2 - (3 + 2),  # less what is illegible
+        ("001", "table2"): 8 * 2 * 2,
         ("003", "table1"): 4 * 4 + 3 * 4 + 4,
         ("003", "table2"): 5 * 4 + 4,
         ("003", "table3"): 5 * 4 + 3,

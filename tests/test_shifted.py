@@ -229,7 +229,7 @@ def test_a_run_is_scored_on_the_labels_of_shifted_data_raw_and_tempered(run, tmp
     assert result.scores["nll_gold"] == pytest.approx(float(metrics.nll_gold(log_probs, data.gold).mean()), rel=1e-5)
     right = log_probs.argmax(1) == data.gold
     assert result.scores["confidence_wrong"] == pytest.approx(float(log_probs.exp().amax(1)[~right].mean()), rel=1e-5)
-    temperature = result.facts["temperatures"]["tempered_votes"]
+    temperature = result.facts["fitted_temperatures"]["tempered_votes"]
     softened = torch.log_softmax(log_probs / temperature, 1)
     expected = float(metrics.nll_gold(softened, data.gold).mean())
     assert result.scores["nll_gold_tempered_votes"] == pytest.approx(expected, rel=1e-5)

@@ -31,7 +31,7 @@ def shared(one: FinishedRun, other: FinishedRun) -> torch.Tensor:
     return torch.tensor(sorted(both))
 
 
-def test_cka_compares_penultimate_features_of_the_items_held_out_in_both(ledger):
+def test_cka_compares_penultimate_features_of_the_items_held_out_in_all(ledger):
     runs = finished(ledger), finished(ledger, replace(SOFT, model=Mlp(hidden=(9,))), seed=1)
     result = measured(Cka(), ledger, *runs)
     scores, facts = result.scores, result.facts

@@ -104,6 +104,7 @@ Examples:
   dissensus run demo --engine ray --address auto --out on-a-cluster
   dissensus run 002/table3 --scale offline --out table3         the paper's grid on features that need no network
   dissensus run 002/table3 --scale paper --encoder image=hf:facebook/dinov2-base --out table3
+  dissensus run 001/table1 --as-printed --out table1   as the authors chose learning rate, seed and epoch
 """,
 )
 @click.argument("recipe")
@@ -122,9 +123,21 @@ Examples:
     metavar="KIND=NAME",
     help="Encoder of texts or images for recipes that use one: text=openai:text-embedding-3-large, image=hf:NAME.",
 )
+@click.option(
+    "--as-printed",
+    is_flag=True,
+    help="The protocol of the authors' released code, where a recipe has both; the default is a clean one.",
+)
 @execution_options
 def run(
-    recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, encoders: tuple[str, ...], **execution: Any
+    recipe: str,
+    scale: str,
+    seeds: str | None,
+    out: str,
+    ledger: str | None,
+    encoders: tuple[str, ...],
+    as_printed: bool,
+    **execution: Any,
 ) -> None:
     """Run a RECIPE and write its report. If interrupted, the same command resumes where it stopped.
 
@@ -132,7 +145,7 @@ def run(
 
     Under `torchrun -m dissensus run …`, all processes share the work of each run.
     """
-    _run_recipe(recipe, scale, seeds, out, ledger, encoders, **execution)
+    _run_recipe(recipe, scale, seeds, out, ledger, encoders, as_printed=as_printed, **execution)
 
 
 @click.command()
@@ -192,12 +205,21 @@ def _refuse_an_emptier_report(experiment: Experiment[str], folder: Path, runs: R
 
 
 def _run_recipe(
-    recipe: str, scale: str, seeds: str | None, out: str, ledger: str | None, encoders: tuple[str, ...], **execution: Any
+    recipe: str,
+    scale: str,
+    seeds: str | None,
+    out: str,
+    ledger: str | None,
+    encoders: tuple[str, ...],
+    *,
+    as_printed: bool = False,
+    **execution: Any,
 ) -> None:
     start_workers(execution)
     from dissensus.recipes import find
 
-    described = find(recipe, scale, None if seeds is None else parse_seeds(seeds), _parse_encoders(encoders))
+    chosen = None if seeds is None else parse_seeds(seeds)
+    described = find(recipe, scale, chosen, _parse_encoders(encoders), as_printed=as_printed)
     compute(described, out, ledger, **execution)
 
 

@@ -7,6 +7,7 @@ file of 10,000 records each. Missing files or records make a smaller set, and it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +22,7 @@ from dissensus.errors import InputError
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MOMENTS = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of the 50,000 training images
 
-Part = Literal["train", "test"]
+Part = Literal["train", "test", "all"]
 FOLDER = "cifar-10-batches-bin"
 FILES: dict[str, tuple[str, ...]] = {
     "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
@@ -32,10 +33,16 @@ SHAPE = (3, 32, 32)
 RECORD = 1 + 3 * 32 * 32
 
 
-def load(part: Part = "train", root: Path | None = None) -> Data:
-    """Images uint8 [N, 3, 32, 32] and their labels; ids are `train/0`… and `test/0`… in the official order."""
+def load(part: Part = "train", items: int | None = None, root: Path | None = None) -> Data:
+    """Images uint8 [N, 3, 32, 32] and their labels; ids are `train/0`… and `test/0`… in the official order.
+
+    `all` is the training images and, after them, the test images. `items` keeps only the first of a part, for a quick
+    look.
+    """
+    if part == "all":
+        return _joined(load("train", items, root), load("test", items, root))
     if part not in FILES:
-        raise InputError(f"part {part!r} is not one of {', '.join(FILES)}", where="cifar10", state="")
+        raise InputError(f"part {part!r} is not one of {', '.join(FILES)}, all", where="cifar10", state="")
     folder = (root or data_root()) / FOLDER
     here = [(number, folder / name) for number, name in enumerate(FILES[part]) if (folder / name).is_file()]
     if not here:
@@ -46,7 +53,8 @@ def load(part: Part = "train", root: Path | None = None) -> Data:
         for (number, _), rows in zip(here, records, strict=True)
         for row in range(len(rows))
     ]
-    together = np.concatenate(records)
+    together = np.concatenate(records)[:items]
+    ids = ids[:items]
     official = PER_FILE * len(FILES[part])
     kind = {"train": "training", "test": "test"}[part]
     note = f"{share(len(ids), official)} {kind} images of CIFAR-10 are here and were used."
@@ -58,6 +66,21 @@ def load(part: Part = "train", root: Path | None = None) -> Data:
         gold=torch.from_numpy(together[:, 0].astype(np.int64)),
         notes=() if len(ids) == official else (note,),
         moments=MOMENTS,
+    )
+
+
+def _joined(first: Data, second: Data) -> Data:
+    """The items of both, one after the other."""
+    assert first.x is not None
+    assert second.x is not None
+    assert first.gold is not None
+    assert second.gold is not None
+    return replace(
+        first,
+        ids=first.ids + second.ids,
+        x=torch.cat([first.x, second.x]),
+        gold=torch.cat([first.gold, second.gold]),
+        notes=(*first.notes, *second.notes),
     )
 
 

@@ -40,11 +40,7 @@ def load(annotators: bool = False, items: int | None = None, passing: float = 0.
     path = root / FOLDER / (RAW if annotators else COUNTS)
     if not path.is_file():
         raise missing("cifar10h", path)
-    images = cifar10.load("test", root)
-    if items is not None:
-        assert images.x is not None
-        assert images.gold is not None
-        images = replace(images, ids=images.ids[:items], x=images.x[:items], gold=images.gold[:items])
+    images = cifar10.load("test", items, root)
     votes, notes = _raw(path, images.ids, Cleaning(passing)) if annotators else (_counts(path, images.ids), ())
     if len(images) != IMAGES:
         notes = (f"{share(len(images), IMAGES)} images of CIFAR-10H are here and were used.", *notes)

@@ -87,6 +87,11 @@ class Data:
             texts=None if self.texts is None else tuple(self.texts[row] for row in chosen),
         )
 
+    @property
+    def voted(self) -> bool:
+        """Whether it is known what people said: votes, or probabilities in their place."""
+        return self.votes is not None or self.probs is not None
+
     @cached_property
     def people(self) -> Tensor:
         """What people said, float64 [N, K]: shares of votes, or the probabilities given instead."""

@@ -70,11 +70,7 @@ def judge_checkpoint(
         return predict_told(model, _images(of), chosen, lambda done, total: tell(f"predicting {of.name}", done, total))
 
     predictions = predicted(data, rows)
-    voted = data.votes is not None or data.probs is not None
-    if voted:
-        scores, temperatures = judge(predictions, data, rows, seed, tell)
-    else:
-        scores, temperatures = {"raw": judge_elsewhere(predictions.logits, data, rows, {})}, {}
+    scores, temperatures = judge(predictions, data, rows, seed, tell)
     document: Json = {
         "data": {"name": data.name, "digest": data.digest, "items": len(rows)},
         "scores": scores,

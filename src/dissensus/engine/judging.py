@@ -19,7 +19,12 @@ from dissensus.store.spec import Json
 
 
 def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int, tell: Progress = silent) -> tuple[Json, Json]:
-    """`judge_logits` of these rows of the data, against all the votes there are, whatever reached the training."""
+    """`judge_logits` of these rows of the data, against all the votes there are, whatever reached the training.
+
+    Data without votes have the scores that need labels alone.
+    """
+    if not data.voted:
+        return judge_by_labels(predictions.logits, data.labels[rows], rows=rows, seed=seed, tell=tell)
     return judge_logits(
         predictions.logits,
         data.people_rows(rows),
@@ -31,6 +36,26 @@ def judge(predictions: Predictions, data: Data, rows: Tensor, seed: int, tell: P
         truth=None if data.truth is None else data.truth[rows],
         tell=tell,
     )
+
+
+def judge_by_labels(
+    logits: Tensor, labels: Tensor, *, rows: Tensor, seed: int, tell: Progress = silent
+) -> tuple[Json, Json]:
+    """`judge_logits` where nobody voted: the scores that need labels alone, and the temperatures fitted to labels."""
+    as_people = one_hot(labels, logits.shape[1]).double()
+    every, fitted = judge_logits(
+        logits, as_people, labels, rows=rows, seed=seed, has_gold=True, counts=None, truth=None, tell=tell
+    )
+    scores = {
+        calibration: {metric: value for metric, value in values.items() if _needs_labels_alone(metric)}
+        for calibration, values in every.items()
+        if calibration != "tempered_votes"
+    }
+    return scores, {name: halves for name, halves in fitted.items() if name != "tempered_votes"}
+
+
+def _needs_labels_alone(metric: str) -> bool:
+    return metric == "gold" or METRICS[metric].needs == "gold"
 
 
 def judge_logits(
@@ -61,7 +86,9 @@ def judge_logits(
 
 def record(predictions: Predictions, data: Data, rows: Tensor) -> Arrays:
     """What a run keeps of its predictions: enough to draw, to test and to score again, without the data set."""
-    parts = {"rows": rows, "logits": predictions.logits.float(), "people": data.people[rows], "labels": data.labels[rows]}
+    labels = data.labels[rows]
+    people = data.people[rows] if data.voted else one_hot(labels, len(data.classes)).double()
+    parts = {"rows": rows, "logits": predictions.logits.float(), "people": people, "labels": labels}
     if data.counts is not None:
         parts["counts"] = data.counts[rows]
     if data.truth is not None:
@@ -80,16 +107,15 @@ def judge_elsewhere(logits: Tensor, data: Data, rows: Tensor, temperatures: Mapp
     ones = torch.ones(len(rows), dtype=torch.float64)
     log_probs: dict[str, Rows] = {"": LogProbs(logits)}
     log_probs.update((f"_{name}", LogProbs(logits, value * ones)) for name, value in temperatures.items())
-    voted = data.votes is not None or data.probs is not None
     labels = data.labels[rows]
-    people: Rows = data.people_rows(rows) if voted else one_hot(labels, len(data.classes)).double()
-    counts = data.count_rows(rows) if voted else None
+    people: Rows = data.people_rows(rows) if data.voted else one_hot(labels, len(data.classes)).double()
+    counts = data.count_rows(rows) if data.voted else None
     by_name = score_all(log_probs, people, labels if data.has_gold else None, counts)
     return {
         f"{metric}{name}": value
         for name, scores in by_name.items()
         for metric, value in scores.items()
-        if metric != "gold" and (voted or METRICS[metric].needs == "gold")
+        if metric != "gold" and (data.voted or _needs_labels_alone(metric))
     }
 
 
@@ -101,6 +127,6 @@ def one_temperature(logits: Tensor, data: Data, rows: Tensor) -> dict[str, float
     if not len(rows) or not bool(torch.isfinite(logits).all()):
         return {}
     targets: dict[str, Rows] = {"tempered_gold": data.labels[rows]}
-    if data.votes is not None or data.probs is not None:
+    if data.voted:
         targets = {"tempered_votes": data.people_rows(rows), **targets}
     return {name: calibrate.fit_temperature(logits, target).value for name, target in targets.items()}

@@ -12,7 +12,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dissensus import metrics
 from dissensus.engine import measures
 from dissensus.engine.divergence import refuse_divergence, refuse_explosion
 from dissensus.engine.events import EpochProgress, StopRequested
@@ -20,6 +19,7 @@ from dissensus.engine.run_result import Curve, RunResult, training_result, versi
 from dissensus.engine.setup import TrainingSetup, own_loss
 from dissensus.labels.targets import Target
 from dissensus.metrics.agreement import majority
+from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models import Model
 from dissensus.models.flops import training_flops
 from dissensus.store import checkpoints
@@ -102,7 +102,7 @@ def _train(
     recipe, data, seed = setup.recipe, setup.data, setup.seed
     device = torch.device(execution.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     target = setup.target(setup.train, ledger)
-    model = setup.model().to(device)
+    model = setup.initial_model(ledger).to(device)
     x = setup.x(setup.train).to(device)
     flops = training_flops(model, tuple(x.shape[1:]), len(x) * recipe.epochs)
     conditions = {**_conditions(execution, model, x, flops, device), "precision": resolved(recipe.precision, device)}
@@ -165,8 +165,9 @@ class _EpochMonitor:
         recipe, soft_nll, watched = self.setup.recipe, math.inf, None
         if recipe.keep != "curve":
             log_probs = evaluate.predict(self.model, self._x, group=self.group, preview=True).log_probs
-            soft_nll = float(metrics.soft_nll(log_probs, self._people).mean())
-            self._note(soft_nll=soft_nll, accuracy=float((majority(log_probs) == self._labels).double().mean()))
+            soft_nll = float(unchecked_soft_nll(log_probs, self._people).mean())  # NaN where training diverged
+            column = "soft_nll" if self.setup.data.voted else "nll_gold"
+            self._note(**{column: soft_nll}, accuracy=float((majority(log_probs) == self._labels).double().mean()))
         if self._validation is not None:
             watched = own_loss(self.model, *self._validation)
             self._note(validation_loss=watched)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from dissensus.engine.judging import judge_logits
+from dissensus.engine.judging import judge_by_labels, judge_logits
 from dissensus.engine.run_result import versions
 from dissensus.store.ledger import Ledger
 from dissensus.store.run_source import Arrays, check_predictions
@@ -58,6 +58,9 @@ def rescore(ledger: Ledger, run_id: str, *, dry_run: bool = False) -> Rescored |
 
 def _judged(run: Run, arrays: Arrays) -> tuple[Json, Json]:
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != "ids"}
+    if not run.facts.get("voted", True):
+        seed = int(run.spec.settings["seed"])
+        return judge_by_labels(tensors["logits"], tensors["labels"], rows=tensors["rows"], seed=seed)
     return judge_logits(
         tensors["logits"],
         tensors["people"],

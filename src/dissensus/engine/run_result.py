@@ -81,11 +81,15 @@ def training_result(
         "best_epoch": best_epoch,
         "notes": list(data.notes),
     }
+    if not data.voted:
+        facts["voted"] = False
     if setup.recipe.chosen is not None:
         facts["chosen"] = {name: encode(getattr(setup.recipe, name)) for name in setup.recipe.chosen.fields}
-    if setup.recipe.keep == "curve":
+    keep = setup.recipe.keep
+    if keep == "curve" or (keep == "best" and "best" not in weights):  # the second diverged from its first epoch on
         return RunResult({}, facts, {}, curve, {}, conditions)
-    if setup.recipe.keep == "scores" and "best" in weights:
+    ended = all(values[-1] is not None for values in curve.values())  # else it diverged after its best epoch
+    if (keep == "scores" and "best" in weights) or (keep == "best" and not ended):
         weights = {"best": weights["best"]}
     scores, temperatures = {}, {}
     arrays: dict[str, Arrays] = {}
@@ -95,8 +99,10 @@ def training_result(
         predictions = evaluate.predict(model, x, group=group)
         scores[checkpoint], temperatures[checkpoint] = judging.judge(predictions, data, held_out, setup.seed)
         arrays[predictions_name(checkpoint)] = judging.record(predictions, data, held_out)
-    if x.ndim == 4:
+    if x.ndim == 4 and data.voted:
         most = disputed(data, held_out, PICTURES)
         arrays[GALLERY] = {"rows": most.numpy(), "x": setup.x(most).numpy()}
-    kept_weights = dict(weights) if setup.recipe.keep == "all" else {}
+    kept_weights = {
+        checkpoint: state for checkpoint, state in weights.items() if keep == "all" or keep == checkpoint == "best"
+    }
     return RunResult(scores, {**facts, "temperatures": temperatures}, arrays, curve, kept_weights, conditions)

@@ -13,11 +13,12 @@ from dissensus import datasets
 from dissensus.datasets.data import Data
 from dissensus.datasets.data_ref import DataRef
 from dissensus.errors import InputError
-from dissensus.labels.targets import Target
+from dissensus.labels.targets import Target, one_hot
 from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models import Model, load_model, new_model
+from dissensus.store.encoding import encode
 from dissensus.store.ledger import Ledger
-from dissensus.store.spec import Json, Spec
+from dissensus.store.spec import Json, Run, Spec
 from dissensus.training import evaluate
 from dissensus.training.recipe import Recipe
 
@@ -81,8 +82,12 @@ class TrainingSetup:
         return rule.target(self.seen(), rows, seed=self.seed, teachers=teachers)
 
     def people_and_labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """What people said of these rows [n, K], and the labels that count as correct [n]."""
-        return self.data.people[rows], self.data.labels[rows]
+        """What people said of these rows [n, K], and the labels that count as correct [n].
+
+        Where nobody voted, the labels in the place of both.
+        """
+        labels = self.data.labels[rows]
+        return self.data.people[rows] if self.data.voted else one_hot(labels, len(self.data.classes)), labels
 
     def monitored(self) -> list[tuple[str, Tensor]]:
         """The parts, by name, on which the recipe wants loss, accuracy and KL after every epoch."""
@@ -90,9 +95,25 @@ class TrainingSetup:
         return [(part, rows) for part, rows in parts.items() if self.recipe.monitored and rows is not None]
 
     def model(self) -> Model:
-        """The network at its initial weights, a function of the seed alone."""
+        """The network at random weights, a function of the seed alone."""
         x, classes = self.x(self.train), len(self.data.classes)
         return new_model(self.recipe.model, x, classes, seed=self.seed, moments=self.data.moments)
+
+    def initial_model(self, ledger: Ledger) -> Model:
+        """The network that training starts from: at random weights, or at those of the run that `init` names."""
+        if self.recipe.init is None:
+            return self.model()
+        run = chosen_run(self.recipe.init, ledger)
+        wanted = {"architecture": encode(self.recipe.model), "classes": list(self.data.classes)}
+        present = {"architecture": run.spec.settings["model"], "classes": run.facts["classes"]}
+        if different := [name for name, value in wanted.items() if present[name] != value]:
+            raise InputError(
+                f"it has other {' and other '.join(different)} than this recipe",
+                where=f"init {run.id}",
+                hint="Start from a run of the same model and classes",
+                state="",
+            )
+        return self.trained(run.id, ledger, "last")
 
     def trained(self, run_id: str, ledger: Ledger, checkpoint: str) -> Model:
         """The network of this stage's own run, with the weights of a checkpoint."""
@@ -109,6 +130,12 @@ def resolved(spec: Spec, ledger: Ledger) -> Json:
     return {**spec.settings, **{name: winner[name] for name in chosen["fields"]}}
 
 
+def chosen_run(run_id: str, ledger: Ledger) -> Run:
+    """A finished training run; of a selection among several, the one that it chose."""
+    run = ledger.read(run_id)
+    return ledger.read(run.facts["winner"]) if "winner" in run.facts else run
+
+
 def loaded(ref: DataRef) -> Data:
     """The data that a spec names, if they still are the ones it was planned on."""
     data = _load(str(datasets.data_root()), ref.dataset, ref.options)
@@ -121,15 +148,14 @@ def loaded(ref: DataRef) -> Data:
     return data
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _load(root: str, name: str, options: tuple[tuple[str, Any], ...]) -> Data:  # noqa: ARG001 - part of the key
-    """Cached: one process trains hundreds of heads on the same features."""
+    """Cached: one process trains hundreds of heads on the same features; teachers and shifted data are others."""
     return datasets.load(name, **dict(options))
 
 
 def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
-    voted = data.votes is not None or data.probs is not None
-    mass = data.people[rows].sum(0) if voted else torch.bincount(data.labels[rows], minlength=len(data.classes))
+    mass = data.people[rows].sum(0) if data.voted else torch.bincount(data.labels[rows], minlength=len(data.classes))
     absent = torch.nonzero(mass == 0).flatten().tolist()
     if absent:
         names = ", ".join(repr(data.classes[index]) for index in absent)
@@ -143,7 +169,8 @@ def _check_every_class_occurs(data: Data, rows: Tensor, seed: int) -> None:
 
 def trained(run_id: str, ledger: Ledger, checkpoint: str = "last") -> Model:
     """A finished run's network, with the weights of a checkpoint."""
-    return TrainingSetup.of(ledger.read(run_id).spec, ledger).trained(run_id, ledger, checkpoint)
+    run = chosen_run(run_id, ledger)
+    return TrainingSetup.of(run.spec, ledger).trained(run.id, ledger, checkpoint)
 
 
 def own_loss(model: Model, x: Tensor, target: Target) -> float:

@@ -15,7 +15,7 @@ from dissensus.store.encoding import decode
 from dissensus.store.run_source import RunSource
 from dissensus.store.spec import Json, Spec, canonical
 from dissensus.training.recipe import Recipe
-from dissensus.training.splits import Folds, Holdout
+from dissensus.training.splits import SplitRule
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def duration(seconds: float) -> str:
 
 
 @lru_cache(maxsize=64)
-def _sizes(named: str, split: Holdout | Folds) -> tuple[int, tuple[int, ...], int]:
+def _sizes(named: str, split: SplitRule) -> tuple[int, tuple[int, ...], int]:
     """Items to train on, the shape of one, and classes. Of one seed: a split has the same size with every other."""
     about = json.loads(named)
     data = datasets.load(about["name"], **about["options"])

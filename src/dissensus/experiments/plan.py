@@ -10,6 +10,7 @@ from typing import Any
 from dissensus.engine.measures import Lowest, Measure, measure_spec, with_digests
 from dissensus.errors import InputError
 from dissensus.experiments.description import Experiment, ScoreTable
+from dissensus.labels.targets import Teacher
 from dissensus.store.spec import Spec
 from dissensus.training.recipe import Chosen, Recipe
 
@@ -48,10 +49,15 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Training:
-    """One training run."""
+    """One training run, which may start from the weights of another (`init`) and learn from others (`teachers`).
+
+    With teachers, the target is the mean of their distributions, whatever the recipe says.
+    """
 
     recipe: Recipe | Tuned
     seed: int
+    init: Node | None = None
+    teachers: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,10 +116,14 @@ class _Planner:
     def _training(self, node: Training) -> Spec:
         recipe = node.recipe
         if isinstance(recipe, Tuned):
-            grid = tuple(self.id(Training(candidate, recipe.grid_seed)) for candidate in recipe.grid)
+            grid = tuple(self.id(replace(node, recipe=candidate, seed=recipe.grid_seed)) for candidate in recipe.grid)
             chosen = measure_spec(Lowest(), grid)
             self.specs.setdefault(chosen.id, chosen)
             recipe = replace(recipe.recipe, chosen=Chosen(chosen.id))
+        if node.init is not None:
+            recipe = replace(recipe, init=self.id(node.init))
+        if node.teachers:
+            recipe = replace(recipe, target=Teacher(tuple(map(self.id, node.teachers))))
         return recipe.spec(_Known(self._digest(recipe.data, recipe.options)), node.seed)
 
     def _measurement(self, node: Measurement) -> Spec:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,3 +40,11 @@ def concatenate(parts: list[Predictions]) -> Predictions:
     logits = joined("logits")
     assert logits is not None
     return Predictions(logits, joined("features"), joined("uncertainty"))
+
+
+def mean_of(parts: Sequence[Predictions]) -> Predictions:
+    """The mean of several distributions per item, as an ensemble's; of one, itself."""
+    if len(parts) == 1:
+        return parts[0]
+    log_probs = torch.stack([part.log_probs for part in parts])
+    return Predictions(log_probs.logsumexp(0) - math.log(len(parts)))

@@ -19,6 +19,7 @@ from dissensus.experiments.description import Exhibit, PaperNumber, Printed, Sta
 
 CITATIONS = {
     "000": "“Do Soft Labels Enhance Neural Network Training?”",
+    "001": "Peterson et al. 2019",
     "002": "Singh et al. 2025",
     "003": "Gheibi & Ghazizadeh 2026",
 }

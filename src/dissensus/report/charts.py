@@ -278,8 +278,11 @@ class _Strip:
         return "".join(parts)
 
 
-def bar_chart(voices: Sequence[Voice], classes: Sequence[str], label: str) -> Markup:
-    """A strip of bars per voice, classes in the same columns; the outline in a method's strip is the people's."""
+def bar_chart(voices: Sequence[Voice], classes: Sequence[str], label: str, picture: str = "") -> Markup:
+    """A strip of bars per voice, classes in the same columns; the outline in a method's strip is the people's.
+
+    `picture`, the address of an image, is drawn below the voices' names.
+    """
     shown = _largest_classes(voices, len(classes))
     names = [classes[index] for index in shown]
     upright = max(map(len, names)) <= 2
@@ -306,6 +309,9 @@ def bar_chart(voices: Sequence[Voice], classes: Sequence[str], label: str) -> Ma
             chart.add(tag("g", tag("title", tooltip) + Markup("").join(pieces), class_=voice.css))
         else:
             chart.add(group(voice.style, *pieces, tooltip=tooltip))
+    if picture:
+        corner = top + pitch * len(voices) + 4
+        chart.add(tag("image", href=picture, x=4, y=corner, width=46, height=46, image_rendering="pixelated"))
     for index, name in enumerate(names):
         x, y = margins.left + (index + 0.5) * step, top + pitch * len(voices) + 9
         if upright:

@@ -13,6 +13,7 @@ from dissensus import stats
 from dissensus.errors import InputError
 from dissensus.experiments.description import BarChart, Curve, CurvePlot, Exhibit, Printed, Statistic, ValueTable
 from dissensus.experiments.values import Value, as_type
+from dissensus.report import png
 from dissensus.report.charts import (
     Axis,
     DotAxis,
@@ -332,19 +333,30 @@ def _bar_items(exhibit: BarChart[str], run: Run) -> Sequence[_BarItem]:
     return items
 
 
+def _pictures(run: Run | None, items: int, runs: RunSource) -> Sequence[str]:
+    """An address per item; empty where the run kept no pictures of just these items."""
+    arrays = None if run is None else runs.gallery(run.id)
+    if arrays is None or arrays["x"].ndim != 4 or len(arrays["x"]) != items:
+        return [""] * items
+    return [png.data_uri(image) for image in arrays["x"]]
+
+
 def bar_section(exhibit: BarChart[str], runs: RunSource, styles: Mapping[str, Style]) -> Section:
-    """One panel per item."""
+    """One panel per item, with its picture where the run kept those of its items."""
     cells = read_cells(exhibit, runs)
     panels, lines = [], []
     for row, of_point in cells.items():
         for point, replicates in of_point.items():
             first = next(iter(replicates.values()), None)
-            for item in _bar_items(exhibit, first) if first is not None else []:
+            items = _bar_items(exhibit, first) if first is not None else []
+            pictures = _pictures(first, len(items), runs)
+            for item, picture in zip(items, pictures, strict=True):
                 voices = [
                     Voice(name, np.array(shares), styles.get(name, Style(index - 1)) if index else None)
                     for index, (name, shares) in enumerate(item["shares"].items())
                 ]
-                panels.append(Panel(item["name"], bar_chart(voices, item["classes"], item["name"]), item["said"]))
+                drawing = bar_chart(voices, item["classes"], item["name"], picture)
+                panels.append(Panel(item["name"], drawing, item["said"]))
                 lines += [
                     CsvLine(
                         exhibit.title, row, "", point, "", f"{item['name']}: {name}", "share", class_name, spelled(share)

@@ -146,6 +146,7 @@ class _Facts(TypedDict, total=False):
 
     classes: list[str]
     gold: str
+    voted: bool
     ties: int | None
     parameters: int
     training_flops: int | None

@@ -21,7 +21,7 @@ from dissensus.training.distortions import Distort, Jitter
 from dissensus.training.loop import Settings
 from dissensus.training.optimisers import OPTIMISERS, OptimiserRule, Sgd
 from dissensus.training.schedules import SCHEDULES, STOPPINGS, Cosine, EarlyStopping, Schedule
-from dissensus.training.splits import SPLITS, Folds, Holdout
+from dissensus.training.splits import SPLITS, Holdout, SplitRule
 
 
 class Digested(Protocol):
@@ -65,15 +65,18 @@ class Recipe:
     """Everything that decides a training run but its seed.
 
     `monitored` adds loss, accuracy and KL on the training, validation and evaluation items to the curve of every epoch.
-    `keep` is all; or scores: of the best epoch (the last where no best is kept), with its predictions and no weights; or
-    curve: of the many runs of a grid only the curve is kept, and no scores, predictions or weights.
+    `keep` is all; or best: scores and predictions of the last and the best epoch, and weights of the best alone; or
+    scores: of the best epoch (the last where no best is kept), with its predictions and no weights; or curve: of the
+    many runs of a grid only the curve is kept, and no scores, predictions or weights. A run that keeps all fails where
+    training diverges; one of a grid says so in its curve. `init` is the id of a finished run with the same architecture,
+    whose last weights training starts from: fine-tuning.
     """
 
     model: Architecture
     data: str = "digits"
     options: tuple[tuple[str, str | int | float | bool], ...] = ()
     votes: Resampled | None = None
-    split: Holdout | Folds = Holdout()
+    split: SplitRule = Holdout()
     validation: Holdout | None = None
     target: TargetRule = Empirical()
     delivery: Delivery = Soft()
@@ -88,8 +91,9 @@ class Recipe:
     best: Best | None = None
     precision: str = "float32"
     monitored: bool = False
-    keep: Literal["all", "scores", "curve"] = "all"
+    keep: Literal["all", "best", "scores", "curve"] = "all"
     chosen: Chosen | None = None
+    init: str | None = None
 
     def __post_init__(self) -> None:
         watches = self.schedule.watches or self.stopping or (self.best and self.best.on == "validation")
@@ -98,6 +102,13 @@ class Recipe:
                 "plateau, early stopping and the best validation epoch need a validation part",
                 where="recipe",
                 hint="Give validation=Holdout(0.2), a share of the training items",
+                state="",
+            )
+        if self.keep == "best" and self.best is None:
+            raise InputError(
+                "a run that keeps the weights of its best epoch must say by which loss it is the best",
+                where="recipe",
+                hint='Give best=Best("validation"), or keep all',
                 state="",
             )
         if self.keep == "curve" and self.best == Best(on="evaluation"):
@@ -119,7 +130,12 @@ class Recipe:
         settings = {field.name: encode(getattr(self, field.name)) for field in dataclasses.fields(self)}
         settings["data"] = {"name": self.data, "options": dict(self.options), "digest": data.digest}
         del settings["options"]
+        for name in ADDED:
+            if settings[name] is None:
+                del settings[name]
         inputs = {"teacher": self.target.needed_runs} if self.target.needed_runs else {}
+        if self.init is not None:
+            inputs["init"] = (self.init,)
         if self.chosen is not None:
             inputs["chosen"] = (self.chosen.by,)
         return Spec("train", {**settings, "seed": seed}, inputs)
@@ -127,7 +143,11 @@ class Recipe:
     @classmethod
     def of(cls, settings: Json) -> Recipe:
         """The inverse of `spec`; settings of another form raise an UnknownFormatError."""
-        names = [field.name for field in dataclasses.fields(cls) if field.name not in ("data", "options")]
+        names = [
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.name not in ("data", "options") and (field.name not in ADDED or field.name in settings)
+        ]
         if absent := [name for name in ("data", "seed", *names) if name not in settings]:
             raise UnknownFormatError(f"the settings have no {', '.join(absent)}", where="spec")
         values: dict[str, Any] = {name: decode(settings[name], AXES.get(name, {})) for name in names}
@@ -143,6 +163,10 @@ class Recipe:
         """The three choices in the words of the spec: `empirical × soft`, `majority × soft × mixup`."""
         parts = [self.target, self.delivery, *([] if isinstance(self.mixing, Unmixed) else [self.mixing])]
         return " × ".join(_in_words(encode(part)) for part in parts)
+
+
+ADDED = ("init",)
+"""Fields that a spec leaves out where they are None: they came later, and earlier runs keep their ids."""
 
 
 class _DataJson(TypedDict):

@@ -69,6 +69,15 @@ class Folds:
     fold: int = 0
     folds_seed: int = 0
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.fold < self.folds:
+            raise InputError(
+                f"there is no fold {self.fold} among {self.folds}",
+                where="split",
+                hint=f"Folds count from 0 to {self.folds - 1}",
+                state="",
+            )
+
     def split(self, strata: Tensor, seed: int, purpose: str = "evaluation") -> Split:  # noqa: ARG002 - folds are fixed
         """Items of each stratum are dealt to the folds in turn, after a shuffle."""
         labels = strata.numpy()
@@ -79,4 +88,26 @@ class Folds:
         return Split(torch.from_numpy(rows[fold != self.fold]), torch.from_numpy(rows[fold == self.fold]))
 
 
-SPLITS = table(Holdout, Folds)
+@dataclass(frozen=True)
+class Last:
+    """The last `items` rows are held out: an official test part that stands behind the training part."""
+
+    items: int
+
+    def split(self, strata: Tensor, seed: int, purpose: str = "evaluation") -> Split:  # noqa: ARG002 - nothing is drawn
+        """The order of the data decides."""
+        if not 0 < self.items < len(strata):
+            raise InputError(
+                f"{self.items:,} of {len(strata):,} items cannot be held out",
+                where="split",
+                hint="Hold out at least one item, and fewer than all",
+                state="",
+            )
+        rows = torch.arange(len(strata))
+        return Split(rows[: -self.items], rows[-self.items :])
+
+
+SplitRule = Holdout | Folds | Last
+"""How items are divided into those that train and those that judge."""
+
+SPLITS = table(Holdout, Folds, Last)

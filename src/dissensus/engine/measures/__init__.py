@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures.baseline_scores import BaselineScores
-from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation
+from dissensus.engine.measures.checkpoint_scores import Ensemble, Evaluation, SplitScores
 from dissensus.engine.measures.disagreement_slices import Slices
 from dissensus.engine.measures.disputed_items import EntropyConcentration
-from dissensus.engine.measures.gathered_scores import Gathered, ScoreDifference
+from dissensus.engine.measures.gathered_scores import Gathered, ScoreDifference, ScoreRatio, WeightedMean
 from dissensus.engine.measures.grid_winner import Lowest, WinnerScores
 from dissensus.engine.measures.label_noise import GradientVariance
 from dissensus.engine.measures.learning_point import LearningPoint
@@ -24,11 +24,11 @@ from dissensus.engine.measures.out_of_distribution import OutOfDistribution
 from dissensus.engine.measures.own_uncertainty import OwnUncertainty
 from dissensus.engine.measures.ranked_shares import RankedShares
 from dissensus.engine.measures.reliability_curve import Reliability
-from dissensus.engine.measures.robustness import Attack, SoftAttack, TransferAttack
+from dissensus.engine.measures.robustness import Attack, AugmentedAttack, SoftAttack, TransferAttack
 from dissensus.engine.measures.sharpness import Hessian
 from dissensus.engine.measures.shifted_data import ShiftedScores
 from dissensus.engine.measures.similarity import Cka, GradCam
-from dissensus.engine.measures.single_items import Examples, Untied
+from dissensus.engine.measures.single_items import Examples, SameFirstChoice, Untied
 from dissensus.engine.measures.sparse_target import SparseTarget
 from dissensus.engine.measures.vote_statistics import VoteStatistics
 from dissensus.errors import InputError
@@ -41,6 +41,7 @@ from dissensus.training.splits import SPLITS
 __all__ = [
     "MEASURES",
     "Attack",
+    "AugmentedAttack",
     "Barrier",
     "BaselineScores",
     "Cka",
@@ -64,15 +65,19 @@ __all__ = [
     "Paired",
     "RankedShares",
     "Reliability",
+    "SameFirstChoice",
     "ScoreDifference",
+    "ScoreRatio",
     "ShiftedScores",
     "Slices",
     "SoftAttack",
     "SparseTarget",
+    "SplitScores",
     "Tell",
     "TransferAttack",
     "Untied",
     "VoteStatistics",
+    "WeightedMean",
     "WinnerScores",
     "compute",
     "measure_of",
@@ -82,6 +87,7 @@ __all__ = [
 
 MEASURES: dict[str, type] = table(
     Attack,
+    AugmentedAttack,
     Barrier,
     BaselineScores,
     Cka,
@@ -103,14 +109,18 @@ MEASURES: dict[str, type] = table(
     Paired,
     RankedShares,
     Reliability,
+    SameFirstChoice,
     ScoreDifference,
+    ScoreRatio,
     ShiftedScores,
     Slices,
     SoftAttack,
     SparseTarget,
+    SplitScores,
     TransferAttack,
     Untied,
     VoteStatistics,
+    WeightedMean,
     WinnerScores,
 )
 """By the names that specs use."""

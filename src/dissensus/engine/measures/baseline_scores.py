@@ -17,7 +17,7 @@ from dissensus.models.predictions import Predictions
 from dissensus.store.encoding import encode
 from dissensus.store.ledger import Ledger, predictions_name
 from dissensus.training.baselines import BASELINES
-from dissensus.training.splits import Folds, Holdout
+from dissensus.training.splits import SplitRule
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class BaselineScores(Measure):
 
     data: DataRef
     baseline: str
-    split: Holdout | Folds
+    split: SplitRule
     seed: int = 0
 
     runs: ClassVar[int | None] = 0

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from dissensus.datasets.data_ref import DataRef
 from dissensus.engine import judging
-from dissensus.engine.measures.finished_run import rows_in_all
+from dissensus.engine.measures.finished_run import FinishedRun, rows_in_all
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
+from dissensus.engine.measures.shifted_data import predict_together
 from dissensus.engine.measures.stored_predictions import StoredPredictions
-from dissensus.engine.setup import TrainingSetup, trained
+from dissensus.engine.setup import TrainingSetup, loaded, trained
 from dissensus.errors import InputError
-from dissensus.models.predictions import Predictions
+from dissensus.models.predictions import Predictions, mean_of
 from dissensus.store.ledger import Ledger, predictions_name
 from dissensus.training import evaluate
+from dissensus.training.splits import SplitRule
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Evaluation(Measure):
         if self.flip:
             if x.ndim != 4:
                 raise InputError("only images have a mirror image", where="evaluation", hint="Leave flip out", state="")
-            predictions = _mean([predictions.logits, evaluate.predict(model, x.flip(3)).logits])
+            predictions = mean_of([predictions, evaluate.predict(model, x.flip(3))])
         return _scored(self.checkpoint, predictions, setup, setup.held_out)
 
 
@@ -52,15 +54,42 @@ class Ensemble(Measure):
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         stored = [StoredPredictions.read(run_id, ledger, "last") for run_id in run_ids]
         shared = rows_in_all([predictions.rows for predictions in stored])
-        logits = [predictions.logits[torch.searchsorted(predictions.rows, shared)] for predictions in stored]
+        parts = [Predictions(of_run.logits[torch.searchsorted(of_run.rows, shared)]) for of_run in stored]
         setup = TrainingSetup.of(ledger.read(run_ids[0]).spec, ledger)
-        return _scored("last", _mean(logits), setup, shared)
+        return _scored("last", mean_of(parts), setup, shared)
 
 
-def _mean(logits: list[Tensor]) -> Predictions:
-    """The mean of several distributions per item."""
-    log_probs = torch.stack([torch.log_softmax(of_run.double(), -1) for of_run in logits])
-    return Predictions(log_probs.logsumexp(0) - math.log(len(logits)))
+@dataclass(frozen=True)
+class SplitScores(Measure):
+    """Runs that were trained elsewhere, judged on the held-out part of a split of `data` as a run there would be.
+
+    So a network that saw other items stands beside those that were trained on this split. Of several runs the mean of
+    their probabilities is judged: an ensemble. `seed` is that of the split, and of the halves on which a temperature is
+    fitted. It has no epochs here: its scores stand where those of the best epoch do.
+    """
+
+    data: DataRef
+    split: SplitRule
+    seed: int = 0
+    checkpoint: str = "last"
+
+    runs: ClassVar[int | None] = None
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        data = loaded(self.data)
+        _, held_out = self.split.split(data.labels, self.seed)
+        runs = [FinishedRun.load(run_id, ledger, self.checkpoint) for run_id in run_ids]
+        predictions = predict_together(runs, self.data, held_out, tell)
+        scores, temperatures = judging.judge(predictions, data, held_out, self.seed)
+        facts = {
+            "items": {"evaluation": len(held_out)},
+            "classes": list(data.classes),
+            "temperatures": {"best": temperatures},
+            "notes": list(data.notes),
+        }
+        return MeasureResult(
+            {"best": scores}, facts, {predictions_name("best"): judging.record(predictions, data, held_out)}
+        )
 
 
 def _scored(checkpoint: str, predictions: Predictions, setup: TrainingSetup, rows: Tensor) -> MeasureResult:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus import random
-from dissensus.engine.setup import TrainingSetup
+from dissensus.engine.setup import TrainingSetup, chosen_run
 from dissensus.errors import InputError
 from dissensus.models.model import Model
 from dissensus.models.predictions import Predictions
@@ -29,10 +29,10 @@ class FinishedRun:
 
     @classmethod
     def load(cls, run_id: str, ledger: Ledger, checkpoint: str) -> FinishedRun:
-        """From the run's record and weights, on the CPU, or on a GPU where there is one."""
-        run = ledger.read(run_id)
+        """From the run's record and weights, on the CPU, or on a GPU where there is one; of a selection, its winner."""
+        run = chosen_run(run_id, ledger)
         setup, name = TrainingSetup.of(run.spec, ledger), kept_checkpoint(run, checkpoint)
-        return cls(setup, name, on_device(setup.trained(run_id, ledger, name), setup))
+        return cls(setup, name, on_device(setup.trained(run.id, ledger, name), setup))
 
     @property
     def seed(self) -> int:
@@ -77,13 +77,13 @@ def kept_checkpoint(run: Run, checkpoint: str) -> str:
     return checkpoint if checkpoint in run.scores else "last"
 
 
-def held_out_in_both(first: TrainingSetup, second: TrainingSetup) -> Tensor:
-    """The rows that neither run was trained on, ascending."""
-    if first.data.digest != second.data.digest:
+def held_out_in_all(*setups: TrainingSetup) -> Tensor:
+    """The rows that all of these runs held out, ascending."""
+    if len({setup.data.digest for setup in setups}) > 1:
         raise InputError(
             "these runs are of different data", where="relate", hint="Compare runs of one data set", state=""
         )
-    return rows_in_all([first.held_out, second.held_out])
+    return rows_in_all([setup.held_out for setup in setups])
 
 
 def rows_in_all(parts: list[Tensor]) -> Tensor:

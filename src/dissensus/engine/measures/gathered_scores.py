@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,5 +56,45 @@ class ScoreDifference(Measure):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         first, second = (ledger.read(run_id).scores for run_id in run_ids)
-        numbers = [name for name in first if all(isinstance(scores.get(name), int | float) for scores in (first, second))]
-        return MeasureResult({name: first[name] - second[name] for name in numbers})
+        return MeasureResult({name: first[name] - second[name] for name in _in_all([first, second])})
+
+
+@dataclass(frozen=True)
+class ScoreRatio(Measure):
+    """Each score of the first of two measures as a multiple of that of the second, where both have it and it is not 0."""
+
+    runs: ClassVar[int | None] = 2
+    cheap: ClassVar[bool] = True
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        first, second = (ledger.read(run_id).scores for run_id in run_ids)
+        return MeasureResult({name: first[name] / second[name] for name in _in_all([first, second]) if second[name]})
+
+
+@dataclass(frozen=True)
+class WeightedMean(Measure):
+    """Each score that all of several runs have, as a mean with these weights, one per run.
+
+    Of a run with checkpoints the raw scores of `checkpoint` are taken.
+    """
+
+    weights: tuple[float, ...]
+    checkpoint: str = "best"
+
+    runs: ClassVar[int | None] = None
+    cheap: ClassVar[bool] = True
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        if len(run_ids) != len(self.weights) or not sum(self.weights) > 0:
+            problem = f"{len(run_ids)} runs have the weights {', '.join(map(str, self.weights))}"
+            raise InputError(problem, where="weighted_mean", hint="Give one weight per run", state="")
+        recorded = [ledger.read(run_id).scores for run_id in run_ids]
+        scores = [run.get(self.checkpoint, {}).get("raw", run) for run in recorded]
+        weighted = list(zip(self.weights, scores, strict=True))
+        means = {name: sum(weight * of_run[name] for weight, of_run in weighted) for name in _in_all(scores)}
+        return MeasureResult({name: value / sum(self.weights) for name, value in means.items()})
+
+
+def _in_all(scores: Sequence[Json]) -> list[str]:
+    """The names of the numbers that all of these scores have."""
+    return [name for name in scores[0] if all(isinstance(of_run.get(name), int | float) for of_run in scores)]

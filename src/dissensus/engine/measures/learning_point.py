@@ -21,7 +21,7 @@ from dissensus.metrics.agreement import majority
 from dissensus.store.encoding import encode
 from dissensus.store.ledger import Ledger
 from dissensus.training.baselines import votes_baseline
-from dissensus.training.splits import Folds, Holdout
+from dissensus.training.splits import SplitRule
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LearningPoint(Measure):
     """
 
     data: DataRef
-    split: Holdout | Folds
+    split: SplitRule
     items: int
     votes: int
     seed: int = 0

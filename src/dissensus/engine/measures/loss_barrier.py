@@ -7,7 +7,7 @@ from itertools import count
 from typing import ClassVar
 
 from dissensus import metrics
-from dissensus.engine.measures.finished_run import at_most, held_out_in_both, load_pair, rows_in_all
+from dissensus.engine.measures.finished_run import at_most, held_out_in_all, load_pair, rows_in_all
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, finite, series
 from dissensus.models.model import Model
 from dissensus.probes.barrier import barrier
@@ -32,7 +32,7 @@ class Barrier(Measure):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         first, second = load_pair(run_ids, ledger, self.checkpoint)
-        rows = held_out_in_both(first.setup, second.setup)
+        rows = held_out_in_all(first.setup, second.setup)
         trained_on = at_most(rows_in_all([first.setup.train, second.setup.train]), self.training_items, first.seed)
         x, people, points_done = first.x(rows), first.setup.data.people[rows], count(1)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-from dissensus.engine.measures.finished_run import FinishedRun, at_most, held_out_in_both, load_pair
+from dissensus import random
+from dissensus.engine.measures.finished_run import FinishedRun, at_most, held_out_in_all, load_pair
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, finite
 from dissensus.metrics.agreement import majority
 from dissensus.metrics.proper import unchecked_soft_nll
@@ -16,6 +18,7 @@ from dissensus.probes.attacks import Attacked, matched_noise, pgd
 from dissensus.store.ledger import Ledger
 from dissensus.store.spec import Json
 from dissensus.training import evaluate
+from dissensus.training.augmentation import CropFlip
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,21 @@ class Attack(Measure):
         """What the attack leads away from: the labels."""
         return run.setup.data.labels[rows]
 
+    def candidates(self, run: FinishedRun) -> Tensor:
+        """The rows of which some, or all, are attacked: those that the run held out."""
+        return run.setup.held_out
+
+    def images(self, run: FinishedRun, rows: Tensor) -> Tensor:
+        """What is attacked: the images as they are stored."""
+        return run.x(rows)
+
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         (run_id,) = run_ids
         run = FinishedRun.load(run_id, ledger, self.checkpoint)
-        rows = at_most(run.setup.held_out, self.items, run.seed)
+        rows = at_most(self.candidates(run), self.items, run.seed)
         attacked = self.attack(run, rows, tell)
-        noisy = evaluate.predict(run.model, _on_device(matched_noise(run.x(rows), attacked.x, seed=run.seed), run)).logits
+        noise = matched_noise(self.images(run, rows), attacked.x, seed=run.seed)
+        noisy = evaluate.predict(run.model, _on_device(noise, run)).logits
         scores = before_and_after(run, rows, {"": attacked.clean_logits, "_attacked": attacked.logits, "_noise": noisy})
         scores["attack_decrease"] = scores["accuracy"] - scores["accuracy_attacked"]
         facts = {
@@ -61,7 +73,7 @@ class Attack(Measure):
         """The attack on these rows through the gradient of this run."""
         return pgd(
             run.model,
-            run.x(rows),
+            self.images(run, rows),
             self.target(run, rows),
             epsilon=self.epsilon,
             steps=self.steps,
@@ -85,6 +97,26 @@ class SoftAttack(Attack):
 
 
 @dataclass(frozen=True)
+class AugmentedAttack(Attack):
+    """As `Attack`, but on all images of the data, those the run was trained on among them, cropped and flipped at random.
+
+    So Table 2 of Peterson et al. 2019 was made, by its authors' code. It says less than an attack on held-out images.
+    """
+
+    padding: int = 4
+
+    spec_name: ClassVar[str] = "augmented_attack"
+
+    def candidates(self, run: FinishedRun) -> Tensor:
+        """Every row."""
+        return torch.arange(len(run.setup.data))
+
+    def images(self, run: FinishedRun, rows: Tensor) -> Tensor:
+        """Cropped and flipped, by the run's seed."""
+        return CropFlip(self.padding)(run.x(rows), random.generator(run.seed, "attack", "augment"))
+
+
+@dataclass(frozen=True)
 class TransferAttack(Attack):
     """As `Attack` on the first of two runs, and beside it the attack that was made on the second one.
 
@@ -98,7 +130,7 @@ class TransferAttack(Attack):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         run, other = load_pair(run_ids, ledger, self.checkpoint)
-        rows = at_most(held_out_in_both(run.setup, other.setup), self.items, run.seed)
+        rows = at_most(held_out_in_all(run.setup, other.setup), self.items, run.seed)
         white = self.attack(run, rows, lambda done, total: tell(done, 2 * total))
         transferred = self.attack(other, rows, lambda done, total: tell(total + done, 2 * total))
         noise = matched_noise(run.x(rows), white.x, seed=run.seed)
@@ -115,13 +147,13 @@ class TransferAttack(Attack):
 def before_and_after(run: FinishedRun, rows: Tensor, logits: dict[str, Tensor]) -> Json:
     """Accuracy and cross-entropy to the labels, and to people where there are votes, of each of these predictions."""
     data = run.setup.data
-    labels, voted = data.labels[rows], data.votes is not None or data.probs is not None
+    labels = data.labels[rows]
     scores: Json = {}
     for name, part in logits.items():
         log_probs = Predictions(part).log_probs
         scores[f"accuracy{name}"] = float((majority(log_probs) == labels).double().mean())
         scores[f"nll_gold{name}"] = finite(float(-log_probs.gather(1, labels[:, None]).mean()))
-        if voted:
+        if data.voted:
             scores[f"soft_nll{name}"] = finite(float(unchecked_soft_nll(log_probs, data.people[rows]).mean()))
     return scores
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dissensus import metrics
-from dissensus.engine.measures.finished_run import FinishedRun, held_out_in_both, load_pair
+from dissensus.engine.measures.finished_run import FinishedRun, held_out_in_all, load_pair
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell, finite
 from dissensus.probes.cka import linear_cka
 from dissensus.probes.grad_cam import Stability, grad_cam, stability
@@ -24,7 +24,7 @@ class Cka(Measure):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         first, second = load_pair(run_ids, ledger, self.checkpoint)
-        rows = held_out_in_both(first.setup, second.setup)
+        rows = held_out_in_all(first.setup, second.setup)
         features = first.features(rows, "cka"), second.features(rows, "cka")
         scores = {"cka": linear_cka(*features), "cka_unbiased": linear_cka(*features, unbiased=True)}
         return MeasureResult(scores, _facts(first, second, len(rows)))
@@ -45,7 +45,7 @@ class GradCam(Measure):
 
     def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
         first, second = load_pair(run_ids, ledger, self.checkpoint)
-        rows = held_out_in_both(first.setup, second.setup)
+        rows = held_out_in_all(first.setup, second.setup)
         high = metrics.high_disagreement(first.setup.data.people[rows])
         a, b = (grad_cam(run.model, run.x(rows), layer=self.layer) for run in (first, second))
         on_all, on_high = stability(a, b), stability(a[high], b[high])

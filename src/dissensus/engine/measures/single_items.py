@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from dissensus import metrics
+from dissensus.datasets.data_ref import DataRef
 from dissensus.engine.measures.measure import Measure, MeasureResult, Tell
 from dissensus.engine.measures.stored_predictions import StoredPredictions
+from dissensus.engine.setup import loaded
 from dissensus.errors import InputError
 from dissensus.metrics.agreement import majority
-from dissensus.store.ledger import Ledger
+from dissensus.store.ledger import GALLERY, Ledger
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,52 @@ class Examples(Measure):
             for item in chosen[: self.items]
         ]
         return MeasureResult({}, {"examples": items, "candidates": len(chosen)})
+
+
+@dataclass(frozen=True)
+class SameFirstChoice(Measure):
+    """Items on which people and a network agree in their first choice and differ most in the rest, with their pictures.
+
+    Of one or more judgements of the network (`SplitScores`, or runs), whose items are put together. People must have one
+    winner. Items are ranked by total variation, half the sum of absolute differences, the largest first, at most
+    `per_class` of a winner. `network` is its name; `data` are what was judged, and give the pictures.
+    """
+
+    data: DataRef
+    network: str
+    items: int = 12
+    per_class: int = 2
+    checkpoint: str = "best"
+
+    runs: ClassVar[int | None] = None
+
+    def compute(self, run_ids: tuple[str, ...], ledger: Ledger, tell: Tell) -> MeasureResult:
+        data = loaded(self.data)
+        stored = [StoredPredictions.read(run_id, ledger, self.checkpoint) for run_id in run_ids]
+        rows = torch.cat([part.rows for part in stored])
+        people, probs = torch.cat([part.people for part in stored]), torch.cat([part.log_probs for part in stored]).exp()
+        winner = majority(people)
+        agree = torch.cat([part.one_winner for part in stored]) & (majority(probs) == winner)
+        apart = torch.where(agree, (people - probs).abs().sum(1) / 2, -1.0)
+        chosen = list[int]()
+        for item in torch.argsort(apart, descending=True, stable=True).tolist():
+            same = sum(int(winner[other]) == int(winner[item]) for other in chosen)
+            if agree[item] and same < self.per_class and len(chosen) < self.items:
+                chosen.append(item)
+        examples = [
+            {
+                "name": f"{data.name}, item {data.ids[int(rows[item])]}",
+                "said": f"first choice of both: {data.classes[int(winner[item])]}; total variation {apart[item]:.2f}",
+                "classes": list(data.classes),
+                "shares": {"People": people[item].tolist(), self.network: probs[item].tolist()},
+            }
+            for item in chosen
+        ]
+        facts = {"examples": examples, "candidates": int(agree.sum()), "notes": list(data.notes)}
+        scores = {"total_variation": float(apart[agree].mean()) if bool(agree.any()) else None}
+        pictures = {} if data.x is None or data.x.ndim != 4 else {"rows": rows[chosen], "x": data.x[rows[chosen]]}
+        kept = {name: part.numpy() for name, part in pictures.items()}
+        return MeasureResult(scores, facts, {GALLERY: kept} if kept else {})
 
 
 def _disputed(stored: StoredPredictions) -> list[int]:

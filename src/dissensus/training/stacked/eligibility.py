@@ -18,6 +18,7 @@ def why_not_stacked(recipe: Recipe) -> str:
         f"a stack augments nothing, and this recipe does: {recipe.augment}": recipe.augment != NoAugment(),
         f"a stack computes in float32, not in {recipe.precision}": recipe.precision != "float32",
         "a stack averages no weights": recipe.averaging is not None,
+        "a stack starts from weights of its own": recipe.init is not None,
         "a stack needs a validation part": recipe.validation is None,
         "a stack keeps the best epoch by the validation loss alone": recipe.best not in (None, Best("validation")),
     }
