@@ -17,7 +17,6 @@ import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -250,8 +249,7 @@ def _data_of(settings: dict[str, object]) -> Iterator[tuple[str, list[tuple[str,
         yield data["name"], list(data["options"].items()), data["digest"]
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(NamedTuple):
     """What a folder's records say: the experiments of its pages, their claims, and how many runs there are."""
 
     name: str

@@ -13,7 +13,7 @@ import torch
 
 from dissensus.errors import InputError
 from dissensus.store import records
-from dissensus.store.atomic_files import DiskFullError, StorageError
+from dissensus.store.atomic_files import DiskFullError, StorageError, write_whole
 from dissensus.store.ledger import Ledger
 from dissensus.store.records import Records
 from dissensus.store.run_source import Summary, check_predictions
@@ -348,3 +348,19 @@ def test_arrays_of_something_else_are_no_predictions(change):
     arrays = {name: array for name, array in {**GOOD, **change}.items() if array is not None}
     with pytest.raises(InputError, match="these are no predictions of a run"):
         check_predictions(arrays, "0")
+
+
+def test_no_file_is_put_in_the_place_of_a_device_a_pipe_or_a_folder_and_a_link_stays_one(tmp_path):
+    pipe, folder, link = tmp_path / "pipe", tmp_path / "folder", tmp_path / "link.txt"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for place in (pipe, folder, Path("/dev/null")):
+        with pytest.raises(InputError, match="not a regular file"):
+            write_whole(place, b"x")
+    assert pipe.is_fifo()
+    assert Path("/dev/null").is_char_device()
+    link.symlink_to(tmp_path / "target.txt")
+    write_whole(link, b"x")
+    assert link.is_symlink()
+    assert (tmp_path / "target.txt").read_bytes() == b"x"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link.txt", "pipe", "target.txt"]

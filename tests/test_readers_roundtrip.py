@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -241,3 +242,14 @@ def test_more_votes_than_can_be_listed_are_refused_before_any_list_is_made(tmp_p
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_votes_are_not_written_over_a_pipe_and_a_link_stays_one(tmp_path):
+    votes = Votes.from_counts(np.array([[1, 2], [3, 0]]))
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="not a regular file"):
+        write_votes(votes, tmp_path / "pipe.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "target.csv")
+    write_votes(votes, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (read_votes(tmp_path / "target.csv").counts == votes.counts).all()

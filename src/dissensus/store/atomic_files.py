@@ -48,8 +48,11 @@ def write_whole(file: Path, content: bytes, durable: bool = True) -> None:
     """Replace the content of a file, or leave it as it is. Content that is `durable` outlives a power cut."""
     if not file.name:  # "", "." or "/"
         raise InputError("this is no name of a file", where=str(file), hint="Name a file")
-    draft = file.with_name(f".{file.name}-{uuid.uuid4().hex[:8]}")
     with explain_unwritable(file):
+        if file.exists() and not file.is_file():  # a rename would put a file in the place of a device
+            raise InputError("this is not a regular file", where=str(file), hint="Name a file")
+        file = Path(os.path.realpath(file))  # so that a link stays one
+        draft = file.with_name(f".{file.name}-{uuid.uuid4().hex[:8]}")
         try:
             with draft.open("wb") as stream:
                 stream.write(content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike as PathLikeObject
@@ -250,7 +251,9 @@ def _write_sidecar(path: PathLike, classes: tuple[str, ...] | None) -> None:
 @contextmanager
 def _replacing(path: PathLike) -> Iterator[BinaryIO]:
     """A file that gets its name only when it is complete."""
-    target = Path(path)
+    if Path(path).exists() and not Path(path).is_file():  # a rename would put a file in the place of a device
+        raise InputError("this is not a regular file", where=str(path), hint="Name a file")
+    target = Path(os.path.realpath(path))  # so that a link stays one
     partial = target.with_name(f".{target.name}.partial")
     try:
         with partial.open("wb") as file:

@@ -17,7 +17,7 @@ def feature_bounds(x: Tensor) -> tuple[Tensor, Tensor]:
     wrong unit in one feature of a new item would make it certain.
 
     >>> feature_bounds(torch.tensor([[0.0], [1.0], [2.0], [3.0], [1e6]]))
-    (tensor([-1000000.]), tensor([30.6523]))
+    (tensor([-1000000.]), tensor([31.6516]))
     """
     low, middle, high = (x.kthvalue(1 + round(share * (len(x) - 1)), dim=0).values for share in (0.25, 0.5, 0.75))
     far = FAR * (high - low) / QUARTILES_OF_A_NORMAL
