@@ -168,6 +168,20 @@ def test_predict_encodes_texts_as_the_model_knows_them_or_refuses(run, files, mo
     assert "does not say how features were made" in said
 
 
+def test_a_text_is_its_own_id_where_the_votes_have_no_other_and_texts_alone_are_numbered(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(encoders.ENCODERS, "toy", Toy)
+    monkeypatch.chdir(tmp_path)
+    votes = "".join(f"{'a' * (item + 1)},{who},{'xy'[item % 2]}\n" for item in range(30) for who in ("ann", "bob"))
+    (tmp_path / "votes.csv").write_text(f"text,worker,label\n{votes}")
+    made = ("--head", "linear", "--encoder", "toy", "--out")
+    code, _, said = run("fit", "votes.csv", "--texts", "text", *made, "model")
+    assert code == 0, said
+    (tmp_path / "new.csv").write_text("sentence\naa\naa\nb\n")
+    code, printed, said = run("predict", "model", "--texts", "new.csv")
+    assert code == 0, said
+    assert [line.split(",")[0] for line in printed.splitlines()] == ["item", "0", "1", "2"]
+
+
 def test_fit_encodes_texts_itself_and_predict_uses_the_same_encoder(run, files, monkeypatch):
     monkeypatch.setitem(encoders.ENCODERS, "toy", Toy)
     monkeypatch.chdir(files)

@@ -126,7 +126,9 @@ def _texts(source: str, votes_file: str, pair: str | None, people: Data, options
         ids, contents = read_contents(source, text=_text_column(source), second=pair)
         path = source
     else:
-        ids, contents = read_contents(votes_file, item=options["items"], text=source, second=pair)
+        read_as = None if people.votes is None else people.votes.read_as
+        item = options["items"] or (None if read_as is None else read_as.columns.get("item"))
+        ids, contents = read_contents(votes_file, item=item, text=source, second=pair)
         path = votes_file
     return _picked(contents, _rows(people, ids, len(contents), path, options["by_order"]))
 
@@ -144,7 +146,7 @@ def _text_column(path: str) -> str:
     from dissensus.votes.tables import open_table
 
     table = open_table(path)
-    others = [name for name in table.names if name != find(table, "item", None)]
+    others = [name for name in table.names if name != find(table, "item", texts=False)]
     return others[0] if "text" not in others and len(others) == 1 else "text"
 
 

@@ -89,11 +89,11 @@ def has_role(name: str, role: Role) -> bool:
     return any(plain(name) in rank for rank in RANKS[role])
 
 
-def find(table: FileTable, role: Role, given: str | None = None) -> str | None:
+def find(table: FileTable, role: Role, given: str | None = None, *, texts: bool = True) -> str | None:
     """The column with this role: the one the user named, or the only one with a known name; None where there is none.
 
-    Failing those, a column whose name ends in `id` (`tweet_id`, `postID`), a path or a text holds the items, and one
-    whose name ends in `worker_id`, `annotator` … (`amt_worker_ids`) the annotators.
+    Failing those, a column whose name ends in `id` (`tweet_id`, `postID`), a path or, with `texts`, a text holds the
+    items, and one whose name ends in `worker_id`, `annotator` … (`amt_worker_ids`) the annotators.
     """
     if given is not None:
         if given not in table.names:
@@ -102,7 +102,9 @@ def find(table: FileTable, role: Role, given: str | None = None) -> str | None:
     ranks = [[name for name in table.names if plain(name) in rank] for rank in RANKS[role]]
     if role == "item":
         ranks.append([name for name in table.names if names_items(name)])
-        ranks += [[name for name in table.names if plain(name) in rank] for rank in (PATHS, TEXTS)]
+        ranks += [
+            [name for name in table.names if plain(name) in rank] for rank in ((PATHS, TEXTS) if texts else (PATHS,))
+        ]
     if role == "annotator":
         ranks.append([name for name in table.names if names_people(name)])
     for matches in ranks:

@@ -39,9 +39,7 @@ def _texts(path: PathLike, item: str | None, text: str, second: str | None) -> t
                 f"there is no column {name!r}",
                 "Name the column of the texts (`compare --texts`, `embed --text`), and --pair for a second one",
             )
-    leading = find(table, "item", item)
-    if item is None and leading in text_columns:
-        leading = None  # a text is no id here: rows are numbered, as where there is no other column
+    leading = find(table, "item", item, texts=False)
     columns = table.columns([*text_columns, *([] if leading is None else [leading])])
     parts = [
         ["" if cell is None else str(cell) for cell in column.to_pylist()] for column in columns[: len(text_columns)]
