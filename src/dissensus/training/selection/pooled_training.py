@@ -14,15 +14,7 @@ from dissensus.models import Classifier
 from dissensus.models.opinion_pool import OpinionPool, mixture
 from dissensus.training.logistic import stratified_folds
 from dissensus.training.selection.feature_bounds import feature_bounds
-from dissensus.training.selection.lesson import (
-    FEW_ITEMS,
-    Candidate,
-    CandidateGrid,
-    Lesson,
-    Progress,
-    Trainable,
-    repeated_rows,
-)
+from dissensus.training.selection.lesson import Candidate, CandidateGrid, Lesson, Progress, Trainable, repeated_rows
 from dissensus.training.selection.linear_candidates import linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
 from dissensus.training.selection.pool_weights import pool_weights
@@ -63,8 +55,6 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
         mlps[:POOLED_MLPS] = [judged_at_one_epoch(mlp, lesson, folds) for mlp in mlps[:POOLED_MLPS]]
     tried: list[Trainable] = [*linear, *mlps]
     pooled: list[Trainable] = [*linear, *mlps[:POOLED_MLPS]]
-    if folds and linear and mlps and items < FEW_ITEMS and not _clearly_better(pooled, linear, lesson):
-        pooled = list(linear)
     weights, temperature, soft_nll = _judged(pooled, lesson) if folds else (_equal(pooled), Temperature(1.0), None)
     weights = torch.where(weights < min(LEAST_WEIGHT, float(weights.max())), 0.0, weights)
     weight_of = dict(zip((candidate.name for candidate in pooled), (weights / weights.sum()).tolist(), strict=True))
@@ -97,18 +87,6 @@ def _judged(pooled: Sequence[Trainable], lesson: Lesson) -> tuple[Tensor, Temper
     rows = repeated_rows(torch.arange(len(people)), lesson.weights, lesson.seed)
     temperature = useful_temperature(log_probs[rows], people[rows], lesson.data.labels[rows], lesson.seed)
     return weights, temperature, lesson.mean_loss(torch.log_softmax(log_probs / temperature.value, 1))
-
-
-def _clearly_better(pooled: Sequence[Trainable], fewer: Sequence[Trainable], lesson: Lesson) -> bool:
-    """Whether the pool beats that of fewer members on items left out, by more than a standard error."""
-    people = lesson.data.people
-    losses = []
-    for members in (fewer, pooled):
-        log_probs = [member.log_probs for member in members]
-        weights = pool_weights(log_probs, people, lesson.weights)
-        losses.append(unchecked_soft_nll(mixture(log_probs, weights), people))
-    gains = losses[0] - losses[1]
-    return bool(gains.mean() > gains.std() / len(gains) ** 0.5)
 
 
 def useful_temperature(log_probs: Tensor, people: Tensor, labels: Tensor, seed: int) -> Temperature:
