@@ -87,6 +87,17 @@ def test_few_items_keep_the_best_penalty_beside_the_cautious_one(items, candidat
     assert sum(candidate.weight for candidate in pool.candidates) == pytest.approx(1)
 
 
+def test_few_items_that_a_line_explains_get_no_mlp():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 5))
+    yes = rng.binomial(5, 1 / (1 + np.exp(-2 * x[:, 0])))
+    data = Data.of_votes(Votes.from_counts(np.stack([yes, 5 - yes], 1)), x=torch.from_numpy(x).float())
+    trained = train_pool(lesson(data), CandidateGrid(mlps=((0.5, 1.0),), hidden=16, epochs=15, seeds=1))
+    assert [part.name for part in trained.candidates if part.weight and "linear" not in part.name] == []
+    curve = train_pool(lesson(curved(90)), CandidateGrid(mlps=((0.0, 0.1),), hidden=16, lr=0.03, epochs=30, seeds=1))
+    assert [part.name for part in curve.candidates if part.weight and "linear" not in part.name] != []
+
+
 def test_only_features_far_outside_of_all_others_are_moved():
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(500, 3, generator=draw)

@@ -25,6 +25,7 @@ FOLDS, MORE_FOLDS, CHEAP_ITEMS = 5, 10, 600
 POOLED_MLPS = 2
 LEAST_WEIGHT = 0.01  # in the pool; what has less is left out
 FEWEST_FOR_MLP = 50  # items: with fewer, MLPs are tried only where no linear model is
+FEW_FOR_MLP = 100  # items: with fewer, MLPs are pooled only where they are clearly better
 LEAST_GAIN = 1e-3  # nats: a temperature that gains less on items left out is not used
 
 
@@ -55,6 +56,8 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
         mlps[:POOLED_MLPS] = [judged_at_one_epoch(mlp, lesson, folds) for mlp in mlps[:POOLED_MLPS]]
     tried: list[Trainable] = [*linear, *mlps]
     pooled: list[Trainable] = [*linear, *mlps[:POOLED_MLPS]]
+    if folds and linear and mlps and items < FEW_FOR_MLP and not _clearly_better(pooled, linear, lesson):
+        pooled = list(linear)
     weights, temperature, soft_nll = _judged(pooled, lesson) if folds else (_equal(pooled), Temperature(1.0), None)
     weights = torch.where(weights < min(LEAST_WEIGHT, float(weights.max())), 0.0, weights)
     weight_of = dict(zip((candidate.name for candidate in pooled), (weights / weights.sum()).tolist(), strict=True))
@@ -87,6 +90,18 @@ def _judged(pooled: Sequence[Trainable], lesson: Lesson) -> tuple[Tensor, Temper
     rows = repeated_rows(torch.arange(len(people)), lesson.weights, lesson.seed)
     temperature = useful_temperature(log_probs[rows], people[rows], lesson.data.labels[rows], lesson.seed)
     return weights, temperature, lesson.mean_loss(torch.log_softmax(log_probs / temperature.value, 1))
+
+
+def _clearly_better(pooled: Sequence[Trainable], fewer: Sequence[Trainable], lesson: Lesson) -> bool:
+    """Whether the pool beats that of fewer members on items left out, by more than a standard error."""
+    people = lesson.data.people
+    losses = []
+    for members in (fewer, pooled):
+        log_probs = [member.log_probs for member in members]
+        weights = pool_weights(log_probs, people, lesson.weights)
+        losses.append(unchecked_soft_nll(mixture(log_probs, weights), people))
+    gains = losses[0] - losses[1]
+    return bool(gains.mean() > gains.std() / len(gains) ** 0.5)
 
 
 def useful_temperature(log_probs: Tensor, people: Tensor, labels: Tensor, seed: int) -> Temperature:
