@@ -130,7 +130,9 @@ def test_caution_takes_the_next_stronger_penalty_where_items_left_out_cannot_tel
     assert best.penalty == min(best.losses, key=best.losses.get)
     bold = search_penalty(X, DATA.people, folds, caution=1e9)
     assert bold.penalty == PENALTIES[PENALTIES.index(best.penalty) - 1]
-    excess = (DATA.people * (best.log_probs - bold.log_probs)).sum(1)
+    assert (best.best, bold.best) == (best.penalty, best.penalty)
+    assert (set(best.log_probs), set(bold.log_probs)) == ({best.penalty}, {best.penalty, bold.penalty})
+    excess = (DATA.people * (best.log_probs[best.penalty] - bold.log_probs[bold.penalty])).sum(1)
     assert float(excess.mean()) == pytest.approx(best.losses[bold.penalty] - best.losses[best.penalty])
     errors = float(excess.mean() / excess.std(correction=0)) * len(excess) ** 0.5
     assert errors > 0

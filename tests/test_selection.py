@@ -12,10 +12,11 @@ from dissensus.labels.targets import ClassMean, Empirical
 from dissensus.models import Linear, Mlp, new_model
 from dissensus.models.opinion_pool import Pool, mixture
 from dissensus.training.baselines import votes_baseline
+from dissensus.training.logistic import search_penalty
 from dissensus.training.selection import CandidateGrid, Lesson, train_pool
 from dissensus.training.selection.feature_bounds import feature_bounds
 from dissensus.training.selection.lesson import repeated_rows
-from dissensus.training.selection.linear_candidates import linear_candidates
+from dissensus.training.selection.linear_candidates import CAUTION, linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
 from dissensus.training.selection.pool_weights import pool_weights
 from dissensus.training.selection.pooled_training import folds_of, useful_temperature
@@ -69,14 +70,31 @@ def test_features_in_a_wrong_unit_do_not_ruin_the_pool():
     assert losses[0] < losses[1] - 0.05
 
 
+@pytest.mark.parametrize(("items", "candidates"), [(120, 3), (199, 3), (200, 2)])
+def test_few_items_keep_the_best_penalty_beside_the_cautious_one(items, candidates):
+    data = crowd(items=items, classes=3, votes=2)
+    folds = folds_of(lesson(data))
+    tried = [(candidate.scaling, candidate.penalty) for candidate in linear_candidates(lesson(data), GRID, folds)]
+    expected = []
+    for scaling in ("each", "common"):
+        cautious = search_penalty(data.x, data.people, folds, scaling=scaling, caution=CAUTION).penalty
+        best = search_penalty(data.x, data.people, folds, scaling=scaling).penalty
+        expected += [(scaling, penalty) for penalty in dict.fromkeys([cautious, best] if items < 200 else [cautious])]
+    assert tried == expected
+    assert len(tried) == candidates, "caution changes one of the two scalings here"
+    pool = train_pool(lesson(data), CandidateGrid(mlps=()))
+    assert len({candidate.name for candidate in pool.candidates}) == candidates
+    assert sum(candidate.weight for candidate in pool.candidates) == pytest.approx(1)
+
+
 def test_few_items_that_a_line_explains_get_no_mlp():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(100, 5))
+    x = rng.normal(size=(90, 5))
     yes = rng.binomial(5, 1 / (1 + np.exp(-2 * x[:, 0])))
     data = Data.of_votes(Votes.from_counts(np.stack([yes, 5 - yes], 1)), x=torch.from_numpy(x).float())
     trained = train_pool(lesson(data), CandidateGrid(mlps=((0.5, 1.0),), hidden=16, epochs=15, seeds=1))
     assert [part.name for part in trained.candidates if part.weight and "linear" not in part.name] == []
-    curve = train_pool(lesson(curved(150)), CandidateGrid(mlps=((0.0, 0.1),), hidden=16, lr=0.03, epochs=30, seeds=1))
+    curve = train_pool(lesson(curved(90)), CandidateGrid(mlps=((0.0, 0.1),), hidden=16, lr=0.03, epochs=30, seeds=1))
     assert [part.name for part in curve.candidates if part.weight and "linear" not in part.name] != []
 
 

@@ -56,14 +56,15 @@ class LogisticFit:
 
 @dataclass(frozen=True, eq=False)
 class PenaltySearch:
-    """What cross-validation says: the penalty that is chosen, and the mean soft NLL of each that was tried.
+    """What cross-validation says: the penalty that is chosen, the best one, and the mean soft NLL of each that was tried.
 
-    `log_probs` float64 [N, K] are the predictions of each item by the model that had not seen it, at that penalty.
+    `log_probs` float64 [N, K] are the predictions of each item by the model that had not seen it, at these two penalties.
     """
 
     penalty: float
+    best: float
     losses: dict[float, float]
-    log_probs: Tensor
+    log_probs: dict[float, Tensor]
 
 
 def class_prior(target: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -132,8 +133,8 @@ def search_penalty(
         losses[penalty] = float(item_losses[penalty].mean())
         if min(losses.values()) not in list(losses.values())[-PATIENCE:]:
             break
-    chosen = _cautious(item_losses, caution)
-    return PenaltySearch(chosen, losses, told[chosen])
+    chosen, best = _cautious(item_losses, caution), min(losses, key=losses.__getitem__)
+    return PenaltySearch(chosen, best, losses, {penalty: told[penalty] for penalty in (chosen, best)})
 
 
 def _cautious(item_losses: Mapping[float, Tensor], caution: float) -> float:

@@ -18,7 +18,6 @@ from dissensus.metrics.proper import unchecked_soft_nll
 from dissensus.models import Classifier
 from dissensus.training.logistic import PENALTIES
 
-FEW_ITEMS = 200  # with fewer, what items left out say is mostly chance
 LARGE = 4_000_000  # numbers in the features; smaller problems are not worth a second process
 
 Progress = Callable[[float, str], None]

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from dissensus.models import Classifier, Linear, load_model, moments
 from dissensus.training.logistic import LogisticFit, PenaltySearch, Scaling, fit_logistic, rows_outside, search_penalty
-from dissensus.training.selection.lesson import FEW_ITEMS, CandidateGrid, Lesson
+from dissensus.training.selection.lesson import CandidateGrid, Lesson
 from dissensus.training.stacked.side_by_side import side_by_side
 
 NAMES: dict[Scaling, str] = {"each": "linear, features standardised", "common": "linear, features to one scale"}
 CAUTION = 1.0  # standard errors by which the next stronger penalty may be worse than the best
-CAUTION_OF_FEW = 0.25  # the same for fewer than FEW_ITEMS: their standard errors are wide, and a whole one is too timid
+FEW_ITEMS = 200  # with fewer, one standard error is so wide that the cautious penalty and the best are both tried
 UNSEARCHED_PENALTY = 1.0  # where a single item leaves nothing to choose by
 
 
@@ -43,7 +43,10 @@ class LinearCandidate:
 
 
 def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tensor]) -> list[LinearCandidate]:
-    """Both scalings, each with the penalty that is chosen on the items left out, the rows of each fold in turn."""
+    """Both scalings, each with the penalty that is chosen on the items left out, the rows of each fold in turn.
+
+    Few items cannot tell two neighbouring penalties apart: there both are candidates, and the pool weighs them.
+    """
     if not folds:
         penalty = grid.penalties[0] if len(grid.penalties) == 1 else UNSEARCHED_PENALTY
         return [LinearCandidate("each", penalty, math.nan, torch.empty(0))]
@@ -58,14 +61,17 @@ def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tenso
             scaling=scaling,
             penalties=grid.penalties,
             fold_targets=targets,
-            caution=CAUTION_OF_FEW if len(lesson.data) < FEW_ITEMS else CAUTION,
+            caution=CAUTION,
         )
 
     tasks = [partial(search, scaling) for scaling in NAMES]
     found = side_by_side(tasks, lesson.processes, lambda ticks: None)  # noqa: ARG005
+    few = len(lesson.data) < FEW_ITEMS
     return [
-        LinearCandidate(scaling, search.penalty, search.losses[search.penalty], search.log_probs)
+        LinearCandidate(scaling, penalty, search.losses[penalty], log_probs)
         for scaling, search in zip(NAMES, found, strict=True)
+        for penalty, log_probs in search.log_probs.items()
+        if few or penalty == search.penalty
     ]
 
 

@@ -14,15 +14,7 @@ from dissensus.models import Classifier
 from dissensus.models.opinion_pool import OpinionPool, mixture
 from dissensus.training.logistic import stratified_folds
 from dissensus.training.selection.feature_bounds import feature_bounds
-from dissensus.training.selection.lesson import (
-    FEW_ITEMS,
-    Candidate,
-    CandidateGrid,
-    Lesson,
-    Progress,
-    Trainable,
-    repeated_rows,
-)
+from dissensus.training.selection.lesson import Candidate, CandidateGrid, Lesson, Progress, Trainable, repeated_rows
 from dissensus.training.selection.linear_candidates import linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
 from dissensus.training.selection.pool_weights import pool_weights
@@ -33,6 +25,7 @@ FOLDS, MORE_FOLDS, CHEAP_ITEMS = 5, 10, 600
 POOLED_MLPS = 2
 LEAST_WEIGHT = 0.01  # in the pool; what has less is left out
 FEWEST_FOR_MLP = 50  # items: with fewer, MLPs are tried only where no linear model is
+FEW_FOR_MLP = 100  # items: with fewer, MLPs are pooled only where they are clearly better
 LEAST_GAIN = 1e-3  # nats: a temperature that gains less on items left out is not used
 
 
@@ -63,7 +56,7 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
         mlps[:POOLED_MLPS] = [judged_at_one_epoch(mlp, lesson, folds) for mlp in mlps[:POOLED_MLPS]]
     tried: list[Trainable] = [*linear, *mlps]
     pooled: list[Trainable] = [*linear, *mlps[:POOLED_MLPS]]
-    if folds and linear and mlps and items < FEW_ITEMS and not _clearly_better(pooled, linear, lesson):
+    if folds and linear and mlps and items < FEW_FOR_MLP and not _clearly_better(pooled, linear, lesson):
         pooled = list(linear)
     weights, temperature, soft_nll = _judged(pooled, lesson) if folds else (_equal(pooled), Temperature(1.0), None)
     weights = torch.where(weights < min(LEAST_WEIGHT, float(weights.max())), 0.0, weights)
