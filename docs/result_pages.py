@@ -79,7 +79,8 @@ PAPERS = {
         "Human uncertainty and robustness (Peterson et al. 2019)",
         "Small members of three of the paper's eight families and the network `speedy`, pretrained on CIFAR-10's 50,000 "
         "images and fine-tuned on three of ten folds, by the clean protocol: nothing is chosen on the images that judge. "
-        "Claims were fixed before any of these runs was looked at.",
+        "Claims were fixed before any of these runs was looked at; four shorter trials on the first fold were, and "
+        "lengths, weight decay and two claims about the last epoch were set after them.",
         "The paper's networks and training, which are far larger: compare rows with rows. CIFAR-10.1, in whose place "
         "samples of CINIC-10 and ImageNet-Far stand.",
         {
@@ -108,8 +109,9 @@ PAPERS = {
         "averaged, nothing tuned) on ResNet-18 at an eighth of its width: the evidence on the paper's claims. There, as "
         "in the paper, majority vote is far worse than soft labels. The second is a strongly regularised small network "
         "that hardly overfits: a robustness check, in which a claim that does not hold is not refuted. There, little is "
-        "left of any difference. Claims and margins were fixed before any run of the first regime was looked at; its "
-        "runs are still being added, and what is missing is called not finished.",
+        "left of any difference. The paper's claims and all margins were fixed before any run of the first regime "
+        "was looked at (not those of regularisation and precision, which the paper does not have); its runs are still "
+        "being added, and what is missing is called not finished.",
         "ResNet-18 at its full width; K = 50 votes per item; ten seeds.",
         {
             "003": Home(

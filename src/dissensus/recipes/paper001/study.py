@@ -226,7 +226,9 @@ LAPTOP_NOTE = (
     "fine-tuned for 5, trained from scratch for 20; SGD with a cosine schedule. Three of the ten folds. In fine-tuning, "
     "learning rates 0.1 and 0.01 and mixup's α 0.2 and 1 are searched; from scratch the rate is the one that the paper "
     "found best, 0.1. In bfloat16 where the processor has instructions for it. ResNet and Wide ResNet have 78,000 "
-    "parameters, too few to fit the images they see: the paper's networks are too sure, these may not be."
+    "parameters, too few to fit the images they see: the paper's networks are too sure, these may not be. Lengths of "
+    "training, weight decay and two claims about the last epoch were set after four shorter trials of VGG on the first "
+    "fold, hard and soft; all other claims before them."
 )
 STAND_INS = (
     "CIFAR-10.1 is not judged at this scale. CINIC-10 and ImageNet-Far may be samples: the data notes below say what was "
