@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -30,6 +33,12 @@ def refusal(read, path: Path, content: bytes | str, **arguments) -> str:
 
 
 # name, content, arguments, and what the message must hold
+def parquet_with_a_name_in_latin_1() -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"item": ["a", "b"], "lab\u00e9l": ["x", "y"]}), file, store_schema=False)
+    return file.getvalue().replace("lab\u00e9l".encode(), b"lab\xe9el")
+
+
 BAD_VOTES = {
     "unknown label": (
         "v.csv",
@@ -253,6 +262,12 @@ BAD_VOTES = {
     ),
     "huge JSON ids": ("v.jsonl", '{"item":9007199254740993,"label":"b"}\n{"item":1.5,"label":"b"}', {}, ["beyond 2^53"]),
     "no Parquet": ("v.parquet", LONG, {}, ["not a Parquet file, or it is cut short"]),
+    "a Parquet name that is no text": (
+        "v.parquet",
+        parquet_with_a_name_in_latin_1(),
+        {},
+        ["the name of a column is not UTF-8 text"],
+    ),
     "no npy": ("v.npy", LONG, {}, ["not a NumPy file, or it is cut short"]),
     "no npz": ("v.npz", b"PK\3\4nothing", {}, ["not a NumPy file, or it is cut short"]),
     "an unknown extension": ("v.xlsx", "x", {}, ["the extension '.xlsx' is not one of .csv"]),

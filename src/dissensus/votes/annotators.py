@@ -19,7 +19,7 @@ RARE = 0.001
 CERTAIN = 2.0  # standard errors
 SAME = 0.9
 MOST_TABLE = 2**24  # annotators × classes: 128 MiB of shares
-VOTES_AT_ONCE = 1 << 20
+VOTES_AT_ONCE = 1 << 16  # what is computed of them stays in the processor's cache
 MOST_PAIRS = 20_000_000  # of votes on the same item, looked at for copies
 MOST_CANDIDATES = 1_000
 

@@ -46,7 +46,8 @@ def encode(column: pa.ChunkedArray, where: str) -> tuple[Ints, tuple[str, ...]]:
         shown = "that are lists, objects or bytes" if pa.types.is_binary(kind) else f"of type {kind}"
         raise InputError(f"cells {shown} are not names", where=where, hint="Name a column of strings or integers")
     with refusing(where, f"cells of type {kind} cannot be read"):
-        encoded = (column if was_encoded else pc.dictionary_encode(column)).unify_dictionaries()
+        # all chunks that Arrow encodes share one dictionary; those of a file may each have their own
+        encoded = column.unify_dictionaries() if was_encoded else pc.dictionary_encode(column)
         if encoded.num_chunks == 0:
             return np.empty(0, np.int64), ()
         names = _as_text(encoded.chunk(0).dictionary, where)
@@ -54,7 +55,8 @@ def encode(column: pa.ChunkedArray, where: str) -> tuple[Ints, tuple[str, ...]]:
         codes: Ints = np.concatenate([part.to_numpy(zero_copy_only=False) for part in indices])
     if len(codes) and codes.max() >= len(names):
         raise InputError("the file is damaged: a cell points beyond its dictionary", where=where, hint="Write it again")
-    if was_encoded or None in names or "" in names or len(set(names)) < len(names):
+    distinct = not was_encoded and (_is_text(kind) or pa.types.is_integer(kind))  # else two values may have one name
+    if not distinct or None in names or "" in names:
         return _by_first_appearance(codes, names)
     return codes, tuple(name for name in names if name is not None)
 

@@ -130,7 +130,8 @@ def read_text_bytes(path: PathLike) -> bytes:
     if known is not None or b"\0" in content:
         hint = f"It looks like {known}" if known else "Check that this is the file you meant"
         raise InputError("this is not a text file", where=str(path), hint=hint)
-    if not content.removeprefix(b"\xef\xbb\xbf").strip():
+    filled = content.removeprefix(b"\xef\xbb\xbf")
+    if not filled or filled.isspace():  # unlike strip, no copy of the whole
         raise InputError("the file is empty", where=str(path), hint="Write it again")
     return content
 

@@ -30,7 +30,11 @@ class ParquetRows:
                 )
             size = file.seek(0, 2)
         with refusing(str(path), "this is not a Parquet file, or it is cut short"):
-            self._file = pa.parquet.ParquetFile(path, memory_map=True)
+            try:
+                self._file = pa.parquet.ParquetFile(path, memory_map=True)
+            except UnicodeDecodeError:
+                hint = "Write the file again with other names"
+                raise InputError("the name of a column is not UTF-8 text", where=str(path), hint=hint) from None
             schema = self._file.schema_arrow
             self.names = tuple(schema.names)
             self._rows = self._file.metadata.num_rows
