@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from dissensus.votes.roles import TOTALS, plain
 from dissensus.votes.votes import Floats
@@ -49,7 +49,7 @@ def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None,
         return "counts", f"every row sums to {sums[0]:g}"
     by_column = float(values.var(0).sum())
     ratio = float(sums.var()) / by_column if by_column > 0 else 1.0
-    by_chance = chi2.ppf(CHANCE, n - 1) / (n - 1) if n >= FEW_ROWS else 0.5  # so few rows cannot tell either way
+    by_chance = chdtri(n - 1, 1 - CHANCE) / (n - 1) if n >= FEW_ROWS else 0.5  # so few rows cannot tell either way
     if n > 1 and ratio <= min(0.5, by_chance) and (has_zeros or n >= MANY_ROWS):
         return "counts", "where one column is high, the others are low"
     if values.max() >= 2 * LONGEST_SCALE and has_zeros and (values == 0).mean() >= 0.2:
