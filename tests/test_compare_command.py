@@ -76,6 +76,7 @@ def test_compare_ends_in_a_command_that_fit_understands_and_resumes(run, files):
     assert page.index("Use Soft.") < page.index("The answer")
     for row in ("Logistic, votes", "Class prior", "Shuffled (control)"):
         assert row in page
+    assert "target ;" not in (files / "out" / "results.md").read_text(encoding="utf-8")  # baselines have no settings
 
 
 def test_texts_are_encoded_in_the_same_command(run, files, monkeypatch):

@@ -59,14 +59,13 @@ def method_notes(sections: Sequence[Section], runs: RunSource) -> MethodNotes:
             section.exhibit.title,
             method.label,
             tuple(
-                (_title(name), " / ".join(_words(name, value) for value in _values(name, _behind(method.runs, runs))))
-                for name in differing
+                (_title(name), " / ".join(_words(name, value) for value in _values(name, behind))) for name in differing
             ),
         )
         for section in sections
         if section.scores is not None
         for method in section.scores.comparison.methods
-        if method.runs
+        if (behind := _behind(method.runs, runs))  # a baseline is measured, and nothing was trained
     )
     versions, mixed = _provenance(list(every.values()))
     return MethodNotes(
