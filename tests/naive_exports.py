@@ -130,7 +130,7 @@ def mturk(content: bytes, columns: Columns) -> Iterator[Vote]:
                 if name.startswith(f"{question}.") and str(value).lower() == "true":
                     label = name.removeprefix(f"{question}.")
             if not nothing(label):
-                yield row[columns["item"]], row["WorkerId"] or None, text_of(label)
+                yield row[columns["item"]], row[columns.get("annotator", "WorkerId")] or None, text_of(label)
 
 
 def cleanlab(content: bytes, columns: Columns) -> Iterator[Vote]:
@@ -190,7 +190,7 @@ def matrix(content: bytes, columns: Columns, missing: str = "-1") -> Iterator[Vo
     lines = [line.replace(",", " ").replace(";", " ").split() for line in content.decode("utf-8-sig").split("\n")]
     for row, line in enumerate(line for line in lines if line):
         for person, cell in enumerate(line):
-            if int(cell) != int(missing):
+            if cell.lower() != "nan" and int(cell) != int(missing):
                 yield str(row), str(person), str(int(cell))
 
 

@@ -253,6 +253,12 @@ BAD_VOTES = {
     ),
     "Latin-1 JSONL": ("v.jsonl", b'{"item":"a","label":"caf\xe9"}', {}, ["v.jsonl:1: byte 0xe9 is not UTF-8 text"]),
     "broken JSON": ("v.jsonl", '{"item":"a","label":"b"}\n{"item":\n', {}, ["v.jsonl:2: not JSON"]),
+    "half a letter in a list": (
+        "v.csv",
+        'item,labels\na,"[""x"", ""\\ud800""]"\nb,"[""x"", ""y""]"\n',
+        {},
+        ["a name has half a letter (\\ud800)"],
+    ),
     "a JSON list": ("v.jsonl", '["a"]\n', {}, ["entry 0 of the list is not a JSON object"]),
     "JSON of two types": (
         "v.jsonl",

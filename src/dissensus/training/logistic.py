@@ -35,6 +35,7 @@ Scaling = Literal["each", "common"]
 """Each feature divided by its own standard deviation, or all by one number, which keeps what is large large."""
 
 PATIENCE = 3  # penalties that may be worse than the best before a path ends
+FLAT = 0.01  # of what the best penalty gains over the strongest: stronger ones that cost less are as good
 
 EXACT, ENOUGH_TO_COMPARE = 1e-7, 1e-4  # tolerances of the gradient of the mean loss, in scaled coordinates
 MOST_STEPS = 2_000
@@ -58,7 +59,8 @@ class LogisticFit:
 class PenaltySearch:
     """What cross-validation says: the penalty that is chosen, the best one, and the mean soft NLL of each that was tried.
 
-    `log_probs` float64 [N, K] are the predictions of each item by the model that had not seen it, at these two penalties.
+    `log_probs` float64 [N, K] are the predictions of each item by the model that had not seen it, at these two penalties;
+    where a stretch of the path lies between them, at the chosen one alone, for which of so many equals is best is chance.
     """
 
     penalty: float
@@ -108,7 +110,8 @@ def search_penalty(
     """The penalty with the least mean soft NLL to `target` [N, K] on items left out.
 
     With `caution`, it is the next stronger penalty if that is worse by no more than so many standard errors of the
-    difference over items: of two that the items cannot tell apart, too strong costs less than too weak.
+    difference over items: of two that the items cannot tell apart, too strong costs less than too weak. It is a far
+    stronger one where the path is flat, as for few items on which people agree: there every weak penalty separates them.
 
     `folds` are the rows left out in turn. `fold_targets` has, for each fold, what the items that are kept stand for in
     training, where that is not `target` itself. Penalties are tried from the strongest to the weakest, each starting
@@ -133,18 +136,24 @@ def search_penalty(
         losses[penalty] = float(item_losses[penalty].mean())
         if min(losses.values()) not in list(losses.values())[-PATIENCE:]:
             break
-    chosen, best = _cautious(item_losses, caution), min(losses, key=losses.__getitem__)
-    return PenaltySearch(chosen, best, losses, {penalty: told[penalty] for penalty in (chosen, best)})
+    path = list(losses)
+    best = min(path, key=losses.__getitem__)
+    chosen = _cautious(item_losses, best, caution)
+    shown = {chosen, best} if path.index(best) - path.index(chosen) < 2 else {chosen}
+    return PenaltySearch(chosen, best, losses, {penalty: told[penalty] for penalty in path if penalty in shown})
 
 
-def _cautious(item_losses: Mapping[float, Tensor], caution: float) -> float:
-    """The best penalty, or the next stronger one where that is worse by at most `caution` standard errors."""
-    path = sorted(item_losses, reverse=True)
-    best = min(path, key=lambda penalty: float(item_losses[penalty].mean()))
-    stronger = path[max(0, path.index(best) - 1)]
-    excess = item_losses[stronger] - item_losses[best]
-    as_good = float(excess.mean()) <= caution * float(excess.std(correction=0)) / len(excess) ** 0.5
-    return stronger if as_good else best
+def _cautious(item_losses: Mapping[float, Tensor], best: float, caution: float) -> float:
+    """The strongest penalty that is worse than the best by at most `caution` standard errors, and is the next one to it
+    or costs at most FLAT of what the best gains over the strongest."""
+    path = list(item_losses)
+    affordable = FLAT * float((item_losses[path[0]] - item_losses[best]).mean())
+    for penalty in (stronger := path[: path.index(best)]):
+        excess = item_losses[penalty] - item_losses[best]
+        cost, error = float(excess.mean()), float(excess.std(correction=0)) / len(excess) ** 0.5
+        if cost <= caution * error and (penalty == stronger[-1] or cost <= affordable):
+            return penalty
+    return best
 
 
 def tuned_logistic(x: Tensor, target: Tensor, folds: Sequence[Tensor], *, weights: Tensor | None = None) -> LogisticFit:

@@ -108,10 +108,26 @@ def read_votes(
         drop_empty,
         duplicates,
     )
-    if (exported := _from_export(path, export, wanted)) is not None:
-        return exported
+    exported = _from_export(path, export, wanted)
+    votes = _from_table(path, wanted) if exported is None else exported
+    _check_unicode(votes, path)
+    return votes
+
+
+def _check_unicode(votes: Votes, path: PathLike) -> None:
+    """Refuse half a surrogate pair, written as \\ud800 in JSON and Python: no file or terminal can show it."""
+    for names in (votes.classes, votes.items, votes.annotators or ()):
+        try:
+            "".join(names).encode()
+        except UnicodeEncodeError as error:
+            broken = f"\\u{ord(error.object[error.start]):04x}"
+            raise InputError(f"a name has half a letter ({broken})", where=str(path), hint="Correct the text") from None
+
+
+def _from_table(path: PathLike, wanted: Wanted) -> Votes:
+    """The votes of a plain table or matrix."""
     if kind_of(path) in ("npy", "npz"):
-        if format == "long":
+        if wanted.format == "long":
             raise InputError("NumPy files hold matrices, and no long tables", where=str(path), hint="Write a CSV")
         array = from_array(path, wanted)
         assert array.read_as is not None
