@@ -243,6 +243,7 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
 
 def _naive_answers(path: Path) -> Counter[tuple[str, str]]:
     matrix = np.load(path, allow_pickle=False)
+    matrix = matrix if path.suffix == ".npy" else matrix["counts"]
     cells = [(str(r), cell) for r, row in enumerate(matrix.tolist()) for cell in row]
     return Counter((item, str(int(cell))) for item, cell in cells if cell == cell and cell != -1)
 

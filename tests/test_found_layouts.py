@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -417,3 +419,11 @@ def test_objects_of_people_never_become_counts_and_counts_never_people(seed: int
     assert meaning_of(counts)[0] != "people"
     same_size = [dict(list(cell.items())[:3]) for cell in people]
     assert meaning_of(same_size)[0] == "people"
+
+
+def test_a_transposed_table_leaves_out_a_column_of_lists(tmp_path):
+    columns = {"worker": ["p", "q", "r"], "a": ["x", "y", "x"], "b": ["y", "y", "x"], "tags": [[1], [2], [3]]}
+    pq.write_table(pa.table(columns), tmp_path / "v.parquet")
+    votes = read_votes(tmp_path / "v.parquet", format="transposed")
+    assert (votes.items, votes.annotators, votes.n_votes) == (("a", "b"), ("p", "q", "r"), 6)
+    assert votes.read_as.ignored == ("tags",)

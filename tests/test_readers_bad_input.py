@@ -253,6 +253,12 @@ BAD_VOTES = {
     ),
     "Latin-1 JSONL": ("v.jsonl", b'{"item":"a","label":"caf\xe9"}', {}, ["v.jsonl:1: byte 0xe9 is not UTF-8 text"]),
     "broken JSON": ("v.jsonl", '{"item":"a","label":"b"}\n{"item":\n', {}, ["v.jsonl:2: not JSON"]),
+    "an empty item beside a number": (
+        "v.csv",
+        "id,n2,rating\n" + "".join(f"{row % 5 if row != 1 else ''},{row},{row % 4}\n" for row in range(20)),
+        {},
+        ["v.csv:3: the item is empty"],
+    ),
     "half a letter in a list": (
         "v.csv",
         'item,labels\na,"[""x"", ""\\ud800""]"\nb,"[""x"", ""y""]"\n',

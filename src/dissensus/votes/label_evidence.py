@@ -54,8 +54,8 @@ def refuse_rows_of_several(table: FileTable, item: str, label: str, others: tupl
     if (table_rows := len(table.columns([label])[0])) < FEW_ROWS:
         return None
     (items, item_names), (labels, names) = (encode(column, str(table.path)) for column in table.columns([item, label]))
-    several = len(item_names) < table_rows
-    if not several or (labels < 0).any() or len(np.unique(items * len(names) + labels)) < table_rows:
+    several = len(item_names) < table_rows and bool((items >= 0).all()) and bool((labels >= 0).all())
+    if not several or len(np.unique(items * len(names) + labels)) < table_rows:
         return None
     for name in others:
         (values,) = table.numbers([name])

@@ -168,8 +168,11 @@ def _transposed(table: FileTable, wanted: Wanted) -> Layout:
     others = tuple(name for name in table.names if name != who)
     columns = wanted.columns
     if not columns:
-        cells = [column for column in table.columns(others) if nameable(column.type)]
-        columns = tuple(name for name, shares in zip(others, sharing_labels(cells, table), strict=True) if shares)
+        cells = {
+            name: column for name, column in zip(others, table.columns(others), strict=True) if nameable(column.type)
+        }
+        shared = sharing_labels(list(cells.values()), table)
+        columns = tuple(name for name, shares in zip(cells, shared, strict=True) if shares)
     if len(columns) < 2:
         raise column_error(table, "no two columns share a label", "Pass --columns with the columns that are items")
     note = "one row per annotator and one column per item (--format wide reads one row per item)"
