@@ -138,3 +138,22 @@ def test_caution_takes_the_next_stronger_penalty_where_items_left_out_cannot_tel
     assert errors > 0
     assert search_penalty(X, DATA.people, folds, caution=0.99 * errors).penalty == best.penalty
     assert search_penalty(X, DATA.people, folds, caution=1.01 * errors).penalty == bold.penalty
+
+
+def test_penalties_are_judged_by_their_own_solutions_where_items_can_be_separated():
+    generator = np.random.default_rng(0)
+    label = torch.arange(40) % 4
+    x = torch.from_numpy(generator.normal(size=(4, 300))[label] * 0.2 + generator.normal(size=(40, 300)))
+    shares = torch.nn.functional.one_hot(label, 4).double()
+    folds = stratified_folds(label, 5, seed=0)
+    found = search_penalty(x, shares, folds, penalties=(1.0, 1e-2, 1e-4, 1e-6))
+    weakest = min(found.losses)
+    mean, std = x.mean(0), x.std(0, correction=0)
+    exact = 0.0
+    for fold in folds:
+        kept = np.setdiff1d(np.arange(40), fold.numpy())
+        # the search scales by all items; so does this, which undoes the scaling by the rows of a fold
+        model = LogisticRegression(C=1 / (weakest * len(kept)), tol=1e-9, max_iter=20_000)
+        model.fit(((x - mean) / std)[kept].numpy(), label[kept].numpy())
+        exact -= float(model.predict_log_proba(((x - mean) / std)[fold].numpy())[np.arange(len(fold)), label[fold]].sum())
+    assert found.losses[weakest] == pytest.approx(exact / 40, rel=0.01)

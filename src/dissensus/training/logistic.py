@@ -35,9 +35,9 @@ Scaling = Literal["each", "common"]
 """Each feature divided by its own standard deviation, or all by one number, which keeps what is large large."""
 
 PATIENCE = 3  # penalties that may be worse than the best before a path ends
-FLAT = 0.01  # of what the best penalty gains over the strongest: stronger ones that cost less are as good
 
 EXACT, ENOUGH_TO_COMPARE = 1e-7, 1e-4  # tolerances of the gradient of the mean loss, in scaled coordinates
+ENOUGH_OF_PENALTY = 0.01  # where items can be separated, a search that stops before the penalty does judges another model
 MOST_STEPS = 2_000
 NEGLIGIBLE = 1e-12  # of the largest variance: directions below it are rounding
 
@@ -59,8 +59,7 @@ class LogisticFit:
 class PenaltySearch:
     """What cross-validation says: the penalty that is chosen, the best one, and the mean soft NLL of each that was tried.
 
-    `log_probs` float64 [N, K] are the predictions of each item by the model that had not seen it, at these two penalties;
-    where a stretch of the path lies between them, at the chosen one alone, for which of so many equals is best is chance.
+    `log_probs` float64 [N, K] are the predictions of each item by the model that had not seen it, at these two penalties.
     """
 
     penalty: float
@@ -110,8 +109,7 @@ def search_penalty(
     """The penalty with the least mean soft NLL to `target` [N, K] on items left out.
 
     With `caution`, it is the next stronger penalty if that is worse by no more than so many standard errors of the
-    difference over items: of two that the items cannot tell apart, too strong costs less than too weak. It is a far
-    stronger one where the path is flat, as for few items on which people agree: there every weak penalty separates them.
+    difference over items: of two that the items cannot tell apart, too strong costs less than too weak.
 
     `folds` are the rows left out in turn. `fold_targets` has, for each fold, what the items that are kept stand for in
     training, where that is not `target` itself. Penalties are tried from the strongest to the weakest, each starting
@@ -128,32 +126,27 @@ def search_penalty(
     losses: dict[float, float] = {}
     for penalty in sorted(penalties, reverse=True):
         log_probs = torch.full_like(target, torch.nan)
+        tolerance = min(ENOUGH_TO_COMPARE, max(EXACT, ENOUGH_OF_PENALTY * penalty))
         for index, (kept, left_out) in enumerate(zip(kept_rows, folds, strict=True)):
-            solutions[index] = problem.solve(kept, trained_on[index], penalty, solutions[index], ENOUGH_TO_COMPARE)
+            solutions[index] = problem.solve(kept, trained_on[index], penalty, solutions[index], tolerance)
             log_probs[left_out] = problem.log_probs(left_out, solutions[index])
         told[penalty] = log_probs
         item_losses[penalty] = unchecked_soft_nll(log_probs[scored], target[scored])
         losses[penalty] = float(item_losses[penalty].mean())
         if min(losses.values()) not in list(losses.values())[-PATIENCE:]:
             break
-    path = list(losses)
-    best = min(path, key=losses.__getitem__)
-    chosen = _cautious(item_losses, best, caution)
-    shown = {chosen, best} if path.index(best) - path.index(chosen) < 2 else {chosen}
-    return PenaltySearch(chosen, best, losses, {penalty: told[penalty] for penalty in path if penalty in shown})
+    chosen, best = _cautious(item_losses, caution), min(losses, key=losses.__getitem__)
+    return PenaltySearch(chosen, best, losses, {penalty: told[penalty] for penalty in (chosen, best)})
 
 
-def _cautious(item_losses: Mapping[float, Tensor], best: float, caution: float) -> float:
-    """The strongest penalty that is worse than the best by at most `caution` standard errors, and is the next one to it
-    or costs at most FLAT of what the best gains over the strongest."""
-    path = list(item_losses)
-    affordable = FLAT * float((item_losses[path[0]] - item_losses[best]).mean())
-    for penalty in (stronger := path[: path.index(best)]):
-        excess = item_losses[penalty] - item_losses[best]
-        cost, error = float(excess.mean()), float(excess.std(correction=0)) / len(excess) ** 0.5
-        if cost <= caution * error and (penalty == stronger[-1] or cost <= affordable):
-            return penalty
-    return best
+def _cautious(item_losses: Mapping[float, Tensor], caution: float) -> float:
+    """The best penalty, or the next stronger one where that is worse by at most `caution` standard errors."""
+    path = sorted(item_losses, reverse=True)
+    best = min(path, key=lambda penalty: float(item_losses[penalty].mean()))
+    stronger = path[max(0, path.index(best) - 1)]
+    excess = item_losses[stronger] - item_losses[best]
+    as_good = float(excess.mean()) <= caution * float(excess.std(correction=0)) / len(excess) ** 0.5
+    return stronger if as_good else best
 
 
 def tuned_logistic(x: Tensor, target: Tensor, folds: Sequence[Tensor], *, weights: Tensor | None = None) -> LogisticFit:
