@@ -43,8 +43,8 @@ TRAINED, MOST_JUDGES = 0.8, 1_500
 FEW_NUMBERS = 2_000_000  # items × features × classes up to which scikit-learn's own logistic regression is run too
 REPEATS = {50: 16, 100: 16, 190: 8, 300: 3, 1_000: 3, 3_000: 1}
 REFERENCES = ("votes_logistic", "scikit_learn")
-EARLIER = """ (†: made before weak penalties were compared by exact solutions, which changes little but where nearly all votes
-agree; the benchmark remakes these rows when it is run)"""
+EARLIER = """ (†: made before weak penalties were compared by exact solutions, which changes little but where nearly all
+votes agree; the benchmark remakes these rows when it is run)"""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ Scaling = Literal["each", "common"]
 PATIENCE = 3  # penalties that may be worse than the best before a path ends
 
 EXACT, ENOUGH_TO_COMPARE = 1e-7, 1e-4  # tolerances of the gradient of the mean loss, in scaled coordinates
-ENOUGH_OF_PENALTY = 0.01  # where items can be separated, a search that stops before the penalty does judges another model
+ENOUGH_OF_PENALTY = 0.01  # of it, at most: where items can be separated, only the penalty ends the way to the minimum
 MOST_STEPS = 2_000
 NEGLIGIBLE = 1e-12  # of the largest variance: directions below it are rounding
 
@@ -126,9 +126,8 @@ def search_penalty(
     losses: dict[float, float] = {}
     for penalty in sorted(penalties, reverse=True):
         log_probs = torch.full_like(target, torch.nan)
-        tolerance = min(ENOUGH_TO_COMPARE, max(EXACT, ENOUGH_OF_PENALTY * penalty))
         for index, (kept, left_out) in enumerate(zip(kept_rows, folds, strict=True)):
-            solutions[index] = problem.solve(kept, trained_on[index], penalty, solutions[index], tolerance)
+            solutions[index] = problem.solve(kept, trained_on[index], penalty, solutions[index], ENOUGH_TO_COMPARE)
             log_probs[left_out] = problem.log_probs(left_out, solutions[index])
         told[penalty] = log_probs
         item_losses[penalty] = unchecked_soft_nll(log_probs[scored], target[scored])
@@ -209,6 +208,7 @@ class _Problem:
             gradient = torch.cat([slope.T @ z + penalty * weight, slope.sum(0)[:, None]], 1) * scale
             return float(value), gradient.numpy().ravel()
 
+        tolerance = min(tolerance, ENOUGH_OF_PENALTY * penalty)
         options = {"maxiter": MOST_STEPS, "maxfun": 2 * MOST_STEPS, "gtol": tolerance, "ftol": tolerance**2}
         found = minimize(loss, (start / scale).numpy().ravel(), jac=True, method="L-BFGS-B", options=options)
         return torch.from_numpy(found.x).view_as(scale) * scale
