@@ -190,8 +190,8 @@ def matrix(content: bytes, columns: Columns, missing: str = "-1") -> Iterator[Vo
     lines = [line.replace(",", " ").replace(";", " ").split() for line in content.decode("utf-8-sig").split("\n")]
     for row, line in enumerate(line for line in lines if line):
         for person, cell in enumerate(line):
-            if cell.lower() != "nan" and int(cell) != int(missing):
-                yield str(row), str(person), str(int(cell))
+            if cell.lower() != "nan" and float(cell) != float(missing):
+                yield str(row), str(person), str(int(float(cell)))
 
 
 def counts(content: bytes, item: str, classes: tuple[str, ...]) -> Iterator[Vote]:
