@@ -107,12 +107,12 @@ PAPERS = {
         "Hard against soft delivery (Gheibi and Ghazizadeh 2026)",
         "Two regimes. The first is the paper's training to the letter (crop, flip, SGD, cosine, 200 epochs, nothing "
         "averaged, nothing tuned) on ResNet-18 at an eighth of its width: the evidence on the paper's claims. There, as "
-        "in the paper, majority vote is far worse than soft labels, and with five votes per item labels drawn anew in "
-        "each epoch beat the soft labels (three pairs so far). The second is a strongly regularised small network "
-        "that hardly overfits: a robustness check, in which a claim that does not hold is not refuted. There, little is "
-        "left of any difference. The paper's claims and all margins were fixed before any run of the first regime "
-        "was looked at (not those of regularisation and precision, which the paper does not have); its runs are still "
-        "being added, and what is missing is called not finished.",
+        "in the paper, majority vote is far worse than soft labels; whether labels drawn anew in each epoch beat soft "
+        "ones with five votes per item needs more seeds than there are so far. The second is a strongly regularised "
+        "small network that hardly overfits: a robustness check, in which a claim that does not hold is not refuted. "
+        "There, little is left of any difference. The paper's claims and all margins were fixed before any run of the "
+        "first regime was looked at (not those of regularisation and precision, which the paper does not have); its "
+        "runs are still being added, and what is missing is called not finished.",
         "ResNet-18 at its full width; K = 50 votes per item; ten seeds.",
         {
             "003": Home(
