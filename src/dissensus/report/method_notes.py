@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,22 +50,19 @@ def method_notes(sections: Sequence[Section], runs: RunSource) -> MethodNotes:
     trained = {source.id: source for run in shown.values() for source in training_runs(run, runs)}
     every = trained | shown
     measured = [run for run in shown.values() if run.spec.kind in MEASURES]
-    names = list(dict.fromkeys(name for run in trained.values() for name in run.spec.settings if name not in UNSAID))
-    values = {name: _values(name, list(trained.values())) for name in names}
-    common = tuple((_title(name), _words(name, values[name][0])) for name in names if len(values[name]) == 1)
-    differing = [name for name in names if len(values[name]) > 1]
+    values = _values(trained.values())
+    common = tuple((_title(name), _words(name, seen[0])) for name, seen in values.items() if len(seen) == 1)
+    differing = [name for name, seen in values.items() if len(seen) > 1]
     rows = tuple(
         (
             section.exhibit.title,
             method.label,
-            tuple(
-                (_title(name), " / ".join(_words(name, value) for value in _values(name, behind))) for name in differing
-            ),
+            tuple((_title(name), " / ".join(_words(name, value) for value in seen.get(name, ()))) for name in differing),
         )
         for section in sections
         if section.scores is not None
         for method in section.scores.comparison.methods
-        if (behind := _behind(method.runs, runs))  # a baseline is measured, and nothing was trained
+        if (seen := _values(_behind(method.runs, runs)))  # a baseline is measured, and nothing was trained
     )
     versions, mixed = _provenance(list(every.values()))
     return MethodNotes(
@@ -115,13 +112,20 @@ def _behind(replicates: Mapping[str, Run], runs: RunSource) -> list[Run]:
     return [source for run in replicates.values() for source in training_runs(run, runs)]
 
 
-def _values(name: str, runs: Sequence[Run]) -> list[Any]:
-    """The distinct values of a setting, in the order they come; folds of one cross-validation count as one."""
-    chosen = ((run, run.facts.get("chosen", {})) for run in runs)
-    settings = [of_run if name in of_run else run.spec.settings for run, of_run in chosen]
-    if name == "split":
-        settings = [{"split": _without_fold(of_run["split"])} for of_run in settings if name in of_run]
-    return list({canonical(of_run[name]): of_run[name] for of_run in settings if name in of_run}.values())
+def _values(runs: Iterable[Run]) -> dict[str, list[Any]]:
+    """The distinct values of each setting, in the order they come; folds of one cross-validation count as one.
+
+    Run by run and not setting by setting: thousands of runs do not fit into the processor's cache.
+    """
+    values: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        chosen = run.facts.get("chosen", {})
+        for name, planned in run.spec.settings.items():
+            if name not in UNSAID:
+                value = chosen.get(name, planned)
+                value = _without_fold(value) if name == "split" else value
+                values.setdefault(name, {}).setdefault(canonical(value), value)
+    return {name: list(seen.values()) for name, seen in values.items()}
 
 
 def _without_fold(split: Json) -> Json:
