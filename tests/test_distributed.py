@@ -100,8 +100,11 @@ def test_every_item_is_evaluated_by_exactly_one_process(n, world):
 
 def test_torchrun_runs_a_recipe_and_writes_one_report(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dissensus"]
-    recipe = ["run", "demo", "--scale", "smoke", "--seeds", "1", "--threads", "1", "--out", str(tmp_path / "o")]
-    ended = subprocess.run([*torchrun, *recipe], capture_output=True, text=True, timeout=240)
+    recipe = ["run", "demo", "--scale", "smoke", "--seeds", "1", "--threads", "1", "--out"]
+    for out in (tmp_path / "o", tmp_path / "again"):
+        ended = subprocess.run([*torchrun, *recipe, str(out)], capture_output=True, text=True, timeout=240)
+        if "terminate called without an active exception" not in ended.stderr:  # torch, at its end: 1 of some 30 times
+            break
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert ended.stdout.count("Report: ") == 1
-    assert len(Ledger(tmp_path / "o" / "runs").ids()) == 15
+    assert len(Ledger(out / "runs").ids()) == 15

@@ -8,14 +8,14 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dissensus.errors import InputError
 from dissensus.store.atomic_files import write_whole
 from dissensus.store.json_types import parse_json
 from dissensus.store.run_source import Arrays, RunSource, Summary
-from dissensus.store.spec import Run
+from dissensus.store.spec import Json, Run
 
 __all__ = ["Records", "pack"]
 
@@ -45,25 +45,7 @@ class Records:
 
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
-        try:
-            most = max(UNPACKED_FREELY, UNPACKED_TIMES * self.file.stat().st_size)
-            with gzip.open(file, "rb") as stream:
-                content = stream.read(most + 1)
-            if len(content) > most:
-                raise ValueError(f"it unpacks to more than {most:,} bytes")
-            lines = content.splitlines()
-            if not lines:
-                raise ValueError("it is empty")
-            documents = [parse_json(line) for line in lines]
-        except (OSError, EOFError, ValueError, zlib.error) as problem:
-            raise InputError(
-                f"no records can be read there ({problem})",
-                where=str(file),
-                hint="Write them with `dissensus runs pack`",
-                state="",
-            ) from None
-        runs = [Run.from_json(document, where=str(file)) for document in documents]
-        self._runs = {run.id: run for run in runs}
+        self._runs = {run.id: run for run in (Run.from_json(record, str(file)) for record in _documents(self.file))}
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._runs
@@ -89,3 +71,25 @@ class Records:
     def summaries(self) -> list[Summary]:
         """All runs in short."""
         return [Summary.of(self._runs[run_id]) for run_id in self.ids()]
+
+
+def _documents(file: Path) -> Iterator[Json]:
+    """Every line, parsed: one at a time, since all text at once is as large as all records."""
+    total = 0
+    try:
+        most = max(UNPACKED_FREELY, UNPACKED_TIMES * file.stat().st_size)
+        with gzip.open(file, "rb") as stream:
+            while line := stream.readline(most - total + 1):
+                total += len(line)
+                if total > most:
+                    raise ValueError(f"it unpacks to more than {most:,} bytes")
+                yield parse_json(line)
+        if not total:
+            raise ValueError("it is empty")
+    except (OSError, EOFError, ValueError, zlib.error) as problem:
+        raise InputError(
+            f"no records can be read there ({problem})",
+            where=str(file),
+            hint="Write them with `dissensus runs pack`",
+            state="",
+        ) from None
