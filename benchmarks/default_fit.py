@@ -266,8 +266,8 @@ Means over draws of the items{EARLIER if any(row["earlier"] for row in rows) els
   fewer than 200 items was chosen on other draws of 40 to 200 items of POPQUORN, ChaosNLI, CIFAR-10H-Hard and digits and
   on four crowds of 5 to 20 features. Draws 0 to 7 of 100 items had a part in it too: without the rule for MLPs on fewer
   than 100, POPQUORN with 2 votes per item was at +0.0056 there. Draws from 8 on had none; they were added
-  after that, eight having been planned. Draws 0 to 2 of CIFAR-10H with 50 items showed that weak penalties were compared by
-  solutions that had stopped too early.
+  after that, eight having been planned. Draws 0 to 2 of CIFAR-10H with 50 items showed that weak penalties were compared
+  by solutions that had stopped too early.
 - The interval is a t interval over the draws. Draws of a large part of a data set overlap, which makes it too narrow.
 - Features: MiniLM for texts (ChaosNLI: pairs, 1,536 numbers), EfficientNet-Lite0 for images (1,280), pixels for digits.
   The digits are real and their crowd is simulated.
