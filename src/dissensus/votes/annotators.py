@@ -6,13 +6,16 @@ item, the first vote counts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dissensus import random
-from dissensus.votes.votes import Floats, Ints, Votes
+from dissensus.votes.votes import Cells, Floats, Ints, Votes
 
 FEW_VOTES = 10
 RARE = 0.001
@@ -70,7 +73,7 @@ def describe_annotators(votes: Votes) -> list[Annotator] | None:
     ballots = _Ballots.of(votes)
     rest = _compare_with_the_rest(ballots)
     size = len(votes.annotators)
-    cast = np.bincount(ballots.annotator, minlength=size)
+    cast = ballots.given.sum(1)
     who = ballots.annotator[rest.judged]
     judged = np.bincount(who, minlength=size)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -79,7 +82,7 @@ def describe_annotators(votes: Votes) -> list[Annotator] | None:
         spread = np.bincount(who, ((rest.agree - rest.chance)[rest.judged] - excess[who]) ** 2, size) / (judged - 1)
         error = np.sqrt(spread / judged)
     enough = judged >= FEW_VOTES
-    one_class = enough & (np.bincount(_distinct(ballots), minlength=size) == 1)
+    one_class = enough & ((ballots.given > 0).sum(1) == 1)
     with np.errstate(under="ignore"):
         one_class &= np.where(enough, agreement, 1.0) ** judged < RARE
     usual = float(np.median(excess[enough])) if enough.any() else 0.0
@@ -128,16 +131,30 @@ class _Ballots:
     def of(cls, votes: Votes) -> _Ballots:
         assert votes.annotator is not None and votes.annotators is not None
         n, k, size = len(votes.items), len(votes.classes), len(votes.annotators)
-        item, label, annotator = votes.item, votes.label, votes.annotator
-        _, first = np.unique(item * size + annotator, return_index=True)
-        item, label, annotator = item[first], label[first], annotator[first]
-        cell, times = np.unique(item * k + label, return_counts=True)
-        starts = np.searchsorted(cell // k, np.arange(n + 1))
-        return cls(item, label, annotator, n, k, size, starts, cell % k, times.astype(np.int64))
+        key = (votes.item * size + votes.annotator) * k + votes.label
+        key.sort()
+        pair = key // k
+        cells = votes.cells
+        if (pair[1:] == pair[:-1]).any():
+            _, first = np.unique(votes.item * size + votes.annotator, return_index=True)
+            item, annotator, label = votes.item[first], votes.annotator[first], votes.label[first]
+            cell, times = np.unique(item * k + label, return_counts=True)
+            cells = Cells(cell // k, cell % k, times.astype(np.int64))
+        else:
+            item, annotator, label = pair // size, pair % size, key - pair * k
+        starts = np.searchsorted(cells.item, np.arange(n + 1))
+        return cls(item, label, annotator, n, k, size, starts, cells.label, cells.times)
 
-    @property
+    @cached_property
     def per_item(self) -> Ints:
+        """[N]: how many voted on each item."""
         return np.bincount(self.item, minlength=self.items)
+
+    @cached_property
+    def given(self) -> Ints:
+        """[annotators, K]: how often each annotator gave each class."""
+        table = np.bincount(self.annotator * self.classes + self.label, minlength=self.annotators * self.classes)
+        return table.reshape(self.annotators, self.classes)
 
     def cells_of(self, items: Ints) -> tuple[Ints, Ints]:
         """The cells of these items one after another, and where those of each item begin."""
@@ -160,9 +177,7 @@ class _Rest:
 
 
 def _compare_with_the_rest(ballots: _Ballots) -> _Rest:
-    size, k = ballots.annotators, ballots.classes
-    said = np.bincount(ballots.annotator * k + ballots.label, minlength=size * k).reshape(size, k)
-    habit = said / np.maximum(said.sum(1, keepdims=True), 1)  # how often each annotator gives each class
+    habit = ballots.given / np.maximum(ballots.given.sum(1, keepdims=True), 1)
     others = ballots.per_item[ballots.item] - 1
     agree, chance = np.zeros(len(others)), np.zeros(len(others))
     favourite = np.full(len(others), -1)
@@ -187,12 +202,6 @@ def _favourites(label: Ints, times: Ints, begins: Ints, group: Ints) -> Ints:
     return np.where(alone, np.add.reduceat(label * most, begins), -1)
 
 
-def _distinct(ballots: _Ballots) -> Ints:
-    """The annotator of each (annotator, class) pair that occurs."""
-    pairs: Ints = np.unique(ballots.annotator * ballots.classes + ballots.label) // ballots.classes
-    return pairs
-
-
 def _confusions(ballots: _Ballots, rest: _Rest, classes: tuple[str, ...]) -> dict[int, dict[str, dict[str, int]]]:
     known, k = rest.favourite >= 0, ballots.classes
     cell = (ballots.annotator[known] * k + rest.favourite[known]) * k + ballots.label[known]
@@ -206,9 +215,11 @@ def _confusions(ballots: _Ballots, rest: _Rest, classes: tuple[str, ...]) -> dic
 def _copies(ballots: _Ballots, enough: NDArray[np.bool_]) -> dict[int, list[int]]:
     """Annotator -> those who seem to have the same votes. See RULES["copy"]."""
     copies: dict[int, list[int]] = {}
+    if not (candidates := _alike(ballots, enough)):
+        return copies
     by_annotator = np.argsort(ballots.annotator, kind="stable")
-    ends = np.cumsum(np.bincount(ballots.annotator, minlength=ballots.annotators))
-    for first, second in _alike(ballots, enough):
+    ends = np.cumsum(ballots.given.sum(1))
+    for first, second in candidates:
         rows = [by_annotator[(ends[who - 1] if who else 0) : ends[who]] for who in (first, second)]
         common, left, right = np.intersect1d(
             ballots.item[rows[0]], ballots.item[rows[1]], assume_unique=True, return_indices=True
@@ -233,31 +244,38 @@ def _alike(ballots: _Ballots, enough: NDArray[np.bool_]) -> list[tuple[int, int]
 
     Where items have many votes, a random part of the items is looked at.
     """
-    from scipy.sparse import csr_array
-
-    per_item = ballots.per_item
+    per_item, size = ballots.per_item, ballots.annotators
     order = np.argsort(random.uniform(0, "subsample", "copies", rows=np.arange(ballots.items)), kind="stable")
     looked_at = np.zeros(ballots.items, dtype=bool)
     looked_at[order[np.cumsum(per_item[order] ** 2) <= MOST_PAIRS]] = True
     kept = looked_at[ballots.item] & enough[ballots.annotator] & (per_item[ballots.item] > 2)
     item, label, annotator = ballots.item[kept], ballots.label[kept], ballots.annotator[kept]
-    if not len(item):
+    own = np.bincount(item)
+    met = np.empty(int((own * (own - 1) // 2).sum()), dtype=np.int64)  # odd where both gave the same label
+    filled = 0
+    for first, second in _pairs_of_ballots(item):
+        pair = annotator[first] * size + annotator[second]
+        met[filled : filled + len(pair)] = pair * 2 + (label[first] == label[second])
+        filled += len(pair)
+    if not filled:
         return []
-
-    def shared(row: Ints) -> csr_array:
-        """[annotator, annotator]: how many rows both are in."""
-        _, index = np.unique(row, return_inverse=True)
-        shape = index.max() + 1, ballots.annotators
-        matrix = csr_array((np.ones(len(index), dtype=np.int32), (index, annotator)), shape=shape)
-        return (matrix.T @ matrix).tocoo()
-
-    same = shared(item * ballots.classes + label)
-    often = (same.row < same.col) & (same.data >= SAME * FEW_VOTES)
-    pair, agreed = same.row[often].astype(np.int64) * ballots.annotators + same.col[often], same.data[often]
-    together = shared(item)
-    key = together.row.astype(np.int64) * ballots.annotators + together.col
-    by_key = np.argsort(key)
-    common = together.data[by_key[np.searchsorted(key, pair, sorter=by_key)]]
-    alike = np.flatnonzero((common >= FEW_VOTES) & (agreed >= SAME * common))
+    met.sort()
+    begins = np.flatnonzero(np.diff(met >> 1, prepend=-1))
+    together = np.diff(begins, append=len(met))
+    agreed = np.add.reduceat(met & 1, begins)
+    alike = np.flatnonzero((together >= FEW_VOTES) & (agreed >= SAME * together))
     alike = alike[np.argsort(-agreed[alike], kind="stable")][:MOST_CANDIDATES]
-    return [(int(index) // ballots.annotators, int(index) % ballots.annotators) for index in pair[alike]]
+    return [divmod(int(pair), size) for pair in met[begins[alike]] >> 1]
+
+
+def _pairs_of_ballots(item: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The positions of every two ballots on the same item, the earlier one first; `item` is sorted."""
+    cuts = np.unique([0, *np.searchsorted(item, item[VOTES_AT_ONCE::VOTES_AT_ONCE]), len(item)])
+    for start, end in pairwise(cuts.tolist()):
+        first = np.arange(start, end)
+        for distance in range(1, end - start):
+            first = first[first + distance < end]
+            first = first[item[first] == item[first + distance]]
+            if not len(first):
+                break
+            yield first, first + distance
