@@ -138,7 +138,9 @@ def whole_matrix(values: NDArray[Any]) -> Ints | None:
     """A matrix of whole numbers, also where they are floats, with NO_NUMBER for nan; None where it is something else."""
     if values.ndim != 2 or values.dtype.kind not in "iuf" or not values.size:
         return None
-    gaps = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    if values.dtype.kind != "f":
+        return values.astype(np.int64) if -(2**53) < values.min() and values.max() < 2**53 else None
+    gaps = np.isnan(values)
     filled = np.where(gaps, 0, values)
     if not (np.isfinite(filled) & (filled == np.floor(filled)) & (np.abs(filled) < 2**53)).all():
         return None
