@@ -334,7 +334,7 @@ def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, le
         ("cells_lower", 0.6, "holds", "2 of 3"),
         ("cells_unanimous", 0.3, "holds", "1 of 3 cells are lower in every pair of runs; not: c and e"),
         ("cells_unanimous", 0.5, "does not hold", "1 of 3"),
-        ("cells_significant", 0.0, "holds", "0 of 3 cells are lower after Holm's correction"),
+        ("cells_significant", 0.0, "not shown", "0 of 3 cells are lower after Holm's correction"),
     ],
 )
 def test_cells_are_counted_as_papers_count_them(test, share, word, why, publish, ledger):
@@ -360,6 +360,30 @@ def test_enough_seeds_can_survive_the_correction(publish, ledger):
     one = judged(Claim("none", "cells_significant", cells, (V,), threshold=0.0), ledger)
     assert one.word == "does not hold"
     assert one.why.startswith("1 of 1 cells are lower after Holm's correction")
+
+
+def test_that_nothing_survives_the_correction_holds_only_where_something_could(publish, ledger):
+    noise = [0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8]
+    for seeds, word in ((4, "not shown"), (8, "holds")):
+        cells = groups(publish, a=noise[:seeds], b=[0.0] * seeds)
+        one = judged(Claim("none", "cells_significant", cells, (V,), threshold=0.0), ledger)
+        assert one.word == word, one.why
+
+
+@pytest.mark.parametrize(
+    ("test", "share", "word"),
+    [
+        ("cells_lower", 1.0, "not finished"),  # the third cell may be an exception
+        ("cells_lower", 0.6, "holds"),
+        ("cells_unanimous", 0.9, "does not hold"),  # one exception is enough
+        ("cells_unanimous", 0.6, "not finished"),
+        ("cells_significant", 0.0, "not finished"),
+    ],
+)
+def test_a_count_waits_for_the_cells_that_can_change_it(test, share, word, publish, ledger):
+    cells = groups(publish, a=LOW, b=HIGH, c=[1.0, 1.1, 2.2, 1.0], d=[1.2, 1.3, 2.1, 1.2], e=LOW, f=HIGH)
+    cells["e"] = {"0": "absent"}
+    assert judged(Claim("so many", test, cells, (V,), threshold=share), ledger).word == word
 
 
 @pytest.mark.parametrize("test", ["alike", "between", "above", "cells_lower"])
