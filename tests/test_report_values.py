@@ -403,6 +403,12 @@ def test_the_effect_of_a_claim_is_the_difference_that_decides_it(publish, ledger
     assert (effect.mean, effect.low, effect.high, effect.runs) == (test.mean_difference, test.low, test.high, 4)
 
 
+def test_differences_that_do_not_vary_are_said_to_be_why_there_is_no_test(publish, ledger):
+    one = judged(Claim("c", "lower", groups(publish, a=LOW, b=LOW), (V,)), ledger)
+    assert one.word == "not shown"
+    assert "no test with 4 pairs, all with the same difference" in one.why
+
+
 def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):
     claim = Claim("c", "above", groups(publish, a=[1.0, 3.0, 2.0], b=[2.0]), (V,), threshold=1.5)
     one = judged(claim, ledger)

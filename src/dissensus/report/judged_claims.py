@@ -133,7 +133,8 @@ def _minus(first: _Group, second: _Group) -> str:
     digits = 5 - min(4, len(f"{max(map(abs, (*first.values, *second.values))):.0f}"))  # 4 below 10, 1 from 1,000 on
     difference = f"{first.name} minus {second.name} {signed(mean, digits)}"
     if test.low is None or test.high is None:
-        return f"{difference}; no test with {counted(len(first.values), 'pair')}"
+        pairs = counted(len(first.values), "pair")
+        return f"{difference}; no test with {pairs}{', all with the same difference' * (len(first.values) > 1)}"
     below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
         f"{difference}, below 0 in {below} of {counted(len(first.values), 'pair')} "
