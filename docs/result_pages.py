@@ -17,6 +17,7 @@ import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -140,8 +141,10 @@ HEAD = """# Results
 Experiments that were really run, with each paper's numbers beside ours. Every page is made from the committed records of
 its runs by `python docs/result_pages.py`; no number is typed by hand. For each paper: what came out, its main claims, and
 what could not be tested here. A cell has the verdict, our effect and its 95% interval, from how many runs or pairs of
-runs, and the page that has the rest. How the default of `dissensus fit` compares with logistic regression on real crowds
-is on [a page of its own](crowds.md).
+runs, and the page that has the rest. Where a claim compares two methods, the effect is their difference, taken so that a
+number below 0 agrees with the claim (alike: near 0); where it names a number, the effect is the mean itself. How the
+default of `dissensus fit` compares with logistic regression on real crowds is on
+[a page of its own](crowds.md).
 """
 FOOT = f"## How the verdicts are reached\n\n{HOW_TO_READ}\n"
 
@@ -299,7 +302,7 @@ def pages() -> dict[Path, str]:
             sections.append(section(paper, folders))
             judged |= {folder.name: folder.claims for folder in folders}
     every = [claim for claims in judged.values() for claim in claims]
-    count = f"{len(every):,} claims are judged on these pages: {verdicts(every)}.\n"
+    count = f"These pages have {len(every):,} claims: {verdicts(every)}.\n"
     made[RESULTS / "README.md"] = "\n".join([HEAD, count, *sections, FOOT])
     made[README] = with_findings(README.read_text("utf-8"), judged)
     return made
@@ -321,7 +324,7 @@ def with_findings(readme: str, judged: Mapping[str, Sequence[JudgedClaim]]) -> s
         "regularisation.",
         "One temperature, fitted after training to held-out votes, takes away most of the first difference: it leaves "
         f"{gap('003', majority.format(plain, 'last epoch, tempered'))}.",
-        "What remains is of the size of the differences between deliveries: labels drawn anew in each epoch (SLS) minus "
+        "What remains between ways to deliver the same votes is small: labels drawn anew in each epoch (SLS) minus "
         f"soft labels is {gap('003', sampled)} in the paper's regime, and {gap('003-regularised', sampled)} with strong "
         "regularisation.",
     )
@@ -421,8 +424,8 @@ def claim_cell(judged: JudgedClaim, page: str, folder: str) -> str:
 
 
 def signed_short(value: float | None) -> str:
-    """Three significant digits, with a real minus sign."""
-    return "–" if value is None else f"{value:+.3g}".replace("-", "−")
+    """Three significant digits, never as a power of ten, with a real minus sign."""
+    return "–" if value is None else f"{Decimal(f'{value:.3g}'):+,f}".replace("-", "−")
 
 
 def verdicts(claims: Sequence[JudgedClaim]) -> str:

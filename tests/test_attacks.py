@@ -114,6 +114,21 @@ def test_trap_the_attack_on_an_over_confident_network_is_that_of_the_network_in_
     assert accuracy_after(single, x, labels, naive=True) > exact + 0.05, "the naive gradient flatters the network"
 
 
+def test_trap_masks_that_are_all_sure_hide_no_gradient():
+    model = new_model(McDropout(Mlp((64,)), samples=6), drawn(200, 3, 4, 4, seed=2), 5, seed=3).eval()
+    with torch.no_grad():
+        model.trunk.head.weight.mul_(100)
+    x, double = drawn(500, 3, 4, 4, seed=4), copy.deepcopy(model).double()
+    labels = double.predict(x.double()).logits.argmax(1)
+    how = {"epsilon": 0.02, "steps": 1, "step_size": 0.02}
+    ours, exact = (
+        pgd(each, x.to(kind), labels, **how) for each, kind in ((model, torch.float32), (double, torch.float64))
+    )
+    assert float(((ours.x - exact.x).abs() < 1e-4).double().mean()) > 0.9999
+    right = [float((part.logits.argmax(1) == labels).double().mean()) for part in (ours, exact)]
+    assert abs(right[0] - right[1]) <= 0.001
+
+
 def test_the_gradient_of_the_logits_is_that_of_softmax_minus_target_up_to_a_factor():
     logits = 3 * torch.randn(50, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     soft = torch.softmax(2 * drawn(50, 4, seed=5).double(), 1)

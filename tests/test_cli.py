@@ -16,6 +16,7 @@ from dissensus.cli.experiment_commands import parse_seeds
 from dissensus.cli.progress import Display
 from dissensus.engine.setup import TrainingSetup
 from dissensus.errors import InputError
+from dissensus.recipes import RECIPES
 from dissensus.store import locks
 from dissensus.store.ledger import Ledger
 
@@ -404,6 +405,11 @@ def test_a_smoke_run_writes_a_report_and_a_second_one_computes_nothing(run, tmp_
     code, _, _ = run("report", tmp_path / "o", "--baseline", "Majority")
     assert code == 0
     assert (tmp_path / "o" / "results.csv").read_bytes() != first
+
+
+def test_the_list_of_recipes_has_a_space_after_every_name(run):
+    _, out, _ = run("recipes")
+    assert {line.split()[0] for line in out.splitlines() if line} >= set(RECIPES)
 
 
 def test_recipes_and_data_are_listed(run):

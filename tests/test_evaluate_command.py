@@ -121,13 +121,43 @@ def test_names_of_wrappers_are_dropped_others_are_changed_by_a_pattern_and_count
     safetensors.torch.save_file({f"module.{name}": value for name, value in kept.items()}, root / "net.safetensors")
     document = evaluate(root, "--model", SMALL, *TOLD)
     assert document["scores"] == expected
-    assert "The prefix 'module.' of every name was dropped." in document["notes"]
+    assert "The prefix 'module.' of names was dropped." in document["notes"]
     others = {name.replace("head.", "classifier.1."): value for name, value in kept.items()}
     safetensors.torch.save_file(others, root / "net.safetensors")
     with pytest.raises(InputError, match="2 unexpected: classifier"):
         evaluate(root, "--model", SMALL, *TOLD)
     renamed = evaluate(root, "--model", SMALL, *TOLD, "--rename", r"^classifier\.1\.=head.")
     assert renamed["scores"] == expected
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.module.", "model._orig_mod.", "model.module."])
+def test_wrappers_may_be_nested_in_any_order_and_an_averaged_model_counts_beside_its_weights(root, prefix):
+    model, weights = network(root)
+    named = {f"{prefix}{name}": value for name, value in weights.items()} | {"n_averaged": torch.tensor(3)}
+    loaded = load_foreign(Smallcnn(4, 12), (3, 32, 32), 10, named, where="net", moments=MOMENTS)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(loaded.model.state_dict()[name], value)
+
+
+def test_what_lies_beside_the_network_is_named_and_left_out_only_where_the_user_says_so(root):
+    _, weights = network(root)
+    named = {"criterion.weight": torch.ones(10)} | {f"model.{name}": value for name, value in weights.items()}
+    with pytest.raises(InputError, match=r"\(1 unexpected: criterion\.weight\)") as refusal:
+        load_foreign(Smallcnn(4, 12), (3, 32, 32), 10, named, where="net", moments=MOMENTS)
+    assert r"--rename '^criterion\.weight$='" in str(refusal.value)
+    renames = [(r"^criterion\..*", "")]
+    loaded = load_foreign(Smallcnn(4, 12), (3, 32, 32), 10, named, where="net", renames=renames, moments=MOMENTS)
+    assert "As told, 1 weights were left out: criterion.weight." in loaded.notes
+
+
+def test_half_precision_is_read_and_whole_numbers_of_a_quantised_network_are_refused(root):
+    _, weights = network(root)
+    half = {name: value.bfloat16() if value.is_floating_point() else value for name, value in weights.items()}
+    loaded = load_foreign(Smallcnn(4, 12), (3, 32, 32), 10, half, where="net", moments=MOMENTS)
+    assert loaded.model.state_dict()["head.weight"].dtype == torch.float32
+    whole = weights | {"head.weight": (10 * weights["head.weight"]).to(torch.int8)}
+    with pytest.raises(InputError, match=r"1 weights are whole numbers.*head\.weight"):
+        load_foreign(Smallcnn(4, 12), (3, 32, 32), 10, whole, where="net", moments=MOMENTS)
 
 
 @pytest.mark.parametrize(

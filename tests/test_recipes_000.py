@@ -8,13 +8,15 @@ import pytest
 
 from dissensus import datasets, report
 from dissensus.engine.local import LocalExecutor
-from dissensus.engine.one_run import Execution
+from dissensus.engine.one_run import Execution, execute
+from dissensus.errors import InputError
 from dissensus.experiments.plan import make_plan
 from dissensus.models import ResNet20
 from dissensus.recipes import RECIPES
 from dissensus.recipes import printed as numbers
 from dissensus.recipes.paper000 import PAPER000 as OURS
-from dissensus.recipes.paper000.blocks import BASIC, HARD, NO_AUG, ROWS, SOFT, at
+from dissensus.recipes.paper000.blocks import BASIC, DUQ, HARD, NO_AUG, ROWS, SOFT, at
+from dissensus.store.encoding import encode
 from dissensus.store.ledger import Ledger
 from finished import write_cifar10h, write_svhn
 
@@ -55,6 +57,26 @@ def test_every_cell_of_a_recipe_is_finite(name, ledger, tmp_path):
     assert not re.search(r"\bnan\b|\binf\b", text)
     for exhibit in experiment.exhibits:
         assert bool(list(tmp_path.glob(f"figures/{exhibit.key}-*.svg"))) == (exhibit.picture != "none"), exhibit.title
+
+
+def whole_cifar10h() -> bool:
+    try:
+        return len(datasets.load("cifar10h")) == 10_000
+    except InputError:
+        return False
+
+
+@pytest.mark.skipif(not whole_cifar10h(), reason="DISSENSUS_DATA names no folder with all of cifar10h")
+def test_at_smoke_scale_duq_does_not_diverge_on_the_real_images(tmp_path):
+    ours, settings = Ledger(tmp_path), at("smoke")
+    specs = [
+        spec
+        for spec in make_plan(RECIPES["000/table1"]("smoke", None), datasets.digest_of, "000/table1").specs
+        if spec.kind == "train" and spec.settings["model"] == encode(settings.models[DUQ])
+    ]
+    assert len(specs) == len(ROWS) * len(settings.seeds)
+    for spec in specs:
+        execute(spec, ours)
 
 
 def test_the_results_table_has_thirty_rows_of_four_columns_with_the_documents_number_beside_each_cell():

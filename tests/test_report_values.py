@@ -334,7 +334,7 @@ def test_a_claim_gets_the_word_its_numbers_carry(test, values, word, publish, le
         ("cells_lower", 0.6, "holds", "2 of 3"),
         ("cells_unanimous", 0.3, "holds", "1 of 3 cells are lower in every pair of runs; not: c and e"),
         ("cells_unanimous", 0.5, "does not hold", "1 of 3"),
-        ("cells_significant", 0.0, "holds", "0 of 3 cells are lower after Holm's correction"),
+        ("cells_significant", 0.0, "not shown", "0 of 3 cells are lower after Holm's correction"),
     ],
 )
 def test_cells_are_counted_as_papers_count_them(test, share, word, why, publish, ledger):
@@ -362,6 +362,30 @@ def test_enough_seeds_can_survive_the_correction(publish, ledger):
     assert one.why.startswith("1 of 1 cells are lower after Holm's correction")
 
 
+def test_that_nothing_survives_the_correction_holds_only_where_something_could(publish, ledger):
+    noise = [0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8]
+    for seeds, word in ((4, "not shown"), (8, "holds")):
+        cells = groups(publish, a=noise[:seeds], b=[0.0] * seeds)
+        one = judged(Claim("none", "cells_significant", cells, (V,), threshold=0.0), ledger)
+        assert one.word == word, one.why
+
+
+@pytest.mark.parametrize(
+    ("test", "share", "word"),
+    [
+        ("cells_lower", 1.0, "not finished"),  # the third cell may be an exception
+        ("cells_lower", 0.6, "holds"),
+        ("cells_unanimous", 0.9, "does not hold"),  # one exception is enough
+        ("cells_unanimous", 0.6, "not finished"),
+        ("cells_significant", 0.0, "not finished"),
+    ],
+)
+def test_a_count_waits_for_the_cells_that_can_change_it(test, share, word, publish, ledger):
+    cells = groups(publish, a=LOW, b=HIGH, c=[1.0, 1.1, 2.2, 1.0], d=[1.2, 1.3, 2.1, 1.2], e=LOW, f=HIGH)
+    cells["e"] = {"0": "absent"}
+    assert judged(Claim("so many", test, cells, (V,), threshold=share), ledger).word == word
+
+
 @pytest.mark.parametrize("test", ["alike", "between", "above", "cells_lower"])
 def test_a_claim_without_what_decides_it_is_refused(test, publish):
     with pytest.raises(InputError, match="cannot be judged with no "):
@@ -377,6 +401,12 @@ def test_the_effect_of_a_claim_is_the_difference_that_decides_it(publish, ledger
     effect = judged(Claim("c", "lower", groups(publish, a=LOW, b=HIGH), (V,)), ledger).effect
     test = stats.paired_t(LOW, HIGH)
     assert (effect.mean, effect.low, effect.high, effect.runs) == (test.mean_difference, test.low, test.high, 4)
+
+
+def test_differences_that_do_not_vary_are_said_to_be_why_there_is_no_test(publish, ledger):
+    one = judged(Claim("c", "lower", groups(publish, a=LOW, b=LOW), (V,)), ledger)
+    assert one.word == "not shown"
+    assert "no test with 4 pairs, all with the same difference" in one.why
 
 
 def test_a_threshold_claim_tells_the_interval_that_decides_it(publish, ledger):

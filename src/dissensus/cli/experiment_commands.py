@@ -155,11 +155,12 @@ def recipes(scale: str) -> None:
     from dissensus.experiments.plan import size
     from dissensus.recipes import RECIPES, scales_of
 
+    width = max(map(len, RECIPES)) + 2
     for name, make in RECIPES.items():
         if scale not in scales_of(name):
             continue
         experiment = make(scale, None)
-        click.echo(f"{name:<16}{experiment.title}  ({size(experiment):,} runs)")
+        click.echo(f"{name:<{width}}{experiment.title}  ({size(experiment):,} runs)")
     click.echo(f"\nRun one with: dissensus run NAME --out DIR [--scale {'|'.join(SCALES)}]")
 
 

@@ -18,6 +18,8 @@ from dissensus.models import Architecture, Model, load_model
 
 WRAPPERS = ("module.", "_orig_mod.", "model.")
 """What DataParallel, torch.compile and Lightning put before every name."""
+COUNTERS = ("num_batches_tracked", "n_averaged")
+"""What batch norm and averaged models count in training: no prediction depends on it."""
 SHOWN = 5
 
 
@@ -35,6 +37,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), hint="Name a .safetensors file", state="")
     if path.suffix != ".safetensors":
+        hint = (
+            "Convert it in Python: safetensors.torch.save_file(torch.load(FILE, weights_only=True), "
+            "'weights.safetensors'); of a whole checkpoint, save its ['state_dict'] alone"
+        )
         raise InputError("this is not a .safetensors file", where=str(path), hint=hint, state="")
     try:
         weights: dict[str, Tensor] = safetensors.torch.load_file(path)
@@ -60,9 +66,10 @@ def load_foreign(
 ) -> LoadedModel:
     """The network with these weights, for inputs of `shape` (without the batch) in [0, 1].
 
-    Names are changed by `renames`, (pattern, replacement) each, in their order; a prefix that wrappers put before every
-    name is dropped. `moments`, mean and std per channel, are what inputs are normalised by, whatever the file says; where
-    neither is given, `default_moments`. Batch counters may be missing.
+    Names are changed by `renames`, (pattern, replacement) each, in their order, and left out where nothing remains of
+    them; prefixes that wrappers put before names are dropped. `moments`, mean and std per channel, are what inputs are
+    normalised by, whatever the file says; where neither is given, `default_moments`. Counters may be missing, or more
+    than the network has.
     """
     with random.seeded(0, "init"):  # what is drawn here is overwritten
         fresh = architecture.build(shape, classes, torch.zeros(shape[0]), torch.ones(shape[0]))
@@ -82,8 +89,9 @@ def load_foreign(
         mean, std = (" ".join(f"{value:g}" for value in part) for part in chosen)
         notes.append(f"Inputs are normalised {whose}: mean {mean}, std {std}.")
     for name, value in wanted.items():
-        if name.endswith("num_batches_tracked"):
+        if name.endswith(COUNTERS):
             named.setdefault(name, value)
+    named = {name: value for name, value in named.items() if name in wanted or not name.endswith(COUNTERS)}
     _check(named, wanted, where)
     return LoadedModel(load_model(architecture, shape, classes, named), tuple(notes))
 
@@ -98,20 +106,35 @@ def _renamed(
         except re.error as problem:
             what = f"--rename {pattern}={replacement} is no pattern and replacement ({problem})"
             raise InputError(what, where=where, hint="Write a regular expression of Python", state="") from None
-        if len(set(changed.values())) < len(changed):
+        kept = [name for name in changed.values() if name]
+        if len(set(kept)) < len(kept):
             hint = "Make the pattern match less"
             raise InputError(
                 f"--rename {pattern}={replacement} gives two the same name", where=where, hint=hint, state=""
             )
-        named = {changed[name]: value for name, value in named.items()}
-    for wrapper in WRAPPERS:
-        if all(name.startswith(wrapper) for name in named) and not any(name.startswith(wrapper) for name in wanted):
-            named = {name.removeprefix(wrapper): value for name, value in named.items()}
-            notes.append(f"The prefix {wrapper!r} of every name was dropped.")
+        if left_out := [name for name in named if not changed[name]]:
+            notes.append(f"As told, {len(left_out):,} weights were left out: {_some(left_out)}.")
+        named = {changed[name]: value for name, value in named.items() if changed[name]}
+    while wrapper := _wrapper(named, wanted):
+        named = {name.removeprefix(wrapper): value for name, value in named.items()}
+        notes.append(f"The prefix {wrapper!r} of names was dropped.")
     return named, notes
 
 
+def _wrapper(named: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> str | None:
+    """The prefix that stands before all weights of a network: before every name, but for those of what is beside it."""
+    if any(name in wanted for name in named):
+        return None
+    shared = [sum(name.startswith(wrapper) for name in named) for wrapper in WRAPPERS]
+    wrapper = WRAPPERS[shared.index(max(shared))]
+    unique = len({name.removeprefix(wrapper) for name in named}) == len(named)
+    return wrapper if unique and 2 * max(shared) > len(named) else None
+
+
 def _check(named: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
+    if whole := [name for name in named if name in wanted and _is_quantised(named[name], wanted[name])]:
+        what = f"{len(whole):,} weights are whole numbers, as of a quantised network: {_some(whole)}"
+        raise InputError(what, where=where, hint="Save the network before it is quantised, in floats", state="")
     missing = [name for name in wanted if name not in named]
     unexpected = [name for name in named if name not in wanted]
     shapes = [
@@ -130,7 +153,13 @@ def _check(named: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str
     hint = "Name the architecture that was trained, with its options, such as --model 'resnet18(width=8)'"
     if missing and unexpected:
         hint += "; where only names differ, pass --rename PATTERN=REPLACEMENT, as often as needed"
+    elif unexpected and not shapes:
+        hint += f"; to leave weights out, rename them to nothing: --rename '^{re.escape(unexpected[0])}$='"
     raise InputError(f"the weights do not fit this model ({'; '.join(problems)})", where=where, hint=hint, state="")
+
+
+def _is_quantised(value: Tensor, wanted: Tensor) -> bool:
+    return wanted.is_floating_point() and not value.is_floating_point()
 
 
 def _some(names: list[str]) -> str:

@@ -127,7 +127,7 @@ class McDropoutModel(OnTrunk):
             with self._masked(masks):
                 part = after(shared.repeat(len(masks), *[1] * (shared.ndim - 1)))
             features.append(part.reshape(len(masks), len(x), -1))
-            log_probs.append(torch.log_softmax(self.trunk.head(part), 1).reshape(len(masks), len(x), -1))
+            log_probs.append(unsaturated_log_softmax(self.trunk.head(part)).reshape(len(masks), len(x), -1))
         every = torch.cat(log_probs)
         mean = every.logsumexp(0) - math.log(len(every))
         information = entropy(mean) - entropy(every).mean(0)
@@ -143,6 +143,20 @@ class McDropoutModel(OnTrunk):
         finally:
             for place in places:
                 place.masks = range(0)
+
+
+def unsaturated_log_softmax(logits: Tensor) -> Tensor:
+    """`log_softmax` of [B, K], whose gradient does not vanish where a probability rounds to 1.
+
+    The gradient of an attack on the mean over masks goes through each mask's softmax. That of the largest logit, in the
+    plain form 1 − q, would be 0 for every mask that is sure. Here the largest is 0 by definition, without a gradient of
+    its own; it gets minus that of the others.
+    """
+    top = logits.argmax(1, keepdim=True)
+    is_top = torch.zeros_like(logits, dtype=torch.bool).scatter(1, top, value=True)
+    behind = logits - logits.gather(1, top)
+    others = behind.masked_fill(is_top, -torch.inf).exp().sum(1, keepdim=True)
+    return behind.masked_fill(is_top, 0.0) - others.log1p()
 
 
 def entropy(log_probs: Tensor) -> Tensor:

@@ -7,7 +7,9 @@ The trap. The gradient of the cross-entropy in the logits is q − p. In float32
 on many items, so that the entry of the gold class, q − 1, is exactly 0 while the others are not: the step follows the
 wrong direction, or, where all underflow, none; and the network looks robust. Here the entry of the target's largest class
 is minus the sum of the others, and each item's gradient is scaled before it underflows, which changes no sign.
-`naive=True` takes the plain gradient, to show the difference.
+`naive=True` takes the plain gradient, to show the difference. MC dropout has the same trap in each mask, and its own way
+out of it (`mc_dropout.unsaturated_log_softmax`), as far as float32 reaches: where every mask of an item is sure by more
+than 87 nats, no gradient is left.
 
 A network that resists an attack on itself may only hide its gradient. Two controls say so: noise of the same norm
 (`matched_noise`), and the attack made on another network, which needs no gradient of this one (`TransferAttack`).

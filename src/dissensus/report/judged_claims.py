@@ -26,7 +26,8 @@ HOW_TO_READ = (
     "alone, without a correction for their number. Alike: the whole interval of the difference is within a margin that "
     "was fixed beforehand, from at least five pairs, so that few runs cannot make it hold. Two kinds of claim ask for "
     "less. At least as good: the mean is no worse, and the interval does not say otherwise. A count of cells, as papers "
-    "print it (12 of 12), is compared with the paper's as it is, without a test, from at least three pairs in each cell."
+    "print it (12 of 12), is compared with the paper's as it is, without a test, from at least three pairs in each cell "
+    "and where no missing cell can change it. That no cell is significant holds only where one could have been."
 )
 
 LEAST_TO_COUNT = 3
@@ -132,7 +133,8 @@ def _minus(first: _Group, second: _Group) -> str:
     digits = 5 - min(4, len(f"{max(map(abs, (*first.values, *second.values))):.0f}"))  # 4 below 10, 1 from 1,000 on
     difference = f"{first.name} minus {second.name} {signed(mean, digits)}"
     if test.low is None or test.high is None:
-        return f"{difference}; no test with {counted(len(first.values), 'pair')}"
+        pairs = counted(len(first.values), "pair")
+        return f"{difference}; no test with {pairs}{', all with the same difference' * (len(first.values) > 1)}"
     below = sum(a < b for a, b in zip(first.values, second.values, strict=True))
     return (
         f"{difference}, below 0 in {below} of {counted(len(first.values), 'pair')} "
@@ -212,7 +214,7 @@ def _mean_effect(groups: Sequence[_Group]) -> Effect | None:
 
 
 def _counted(claim: Claim[str], runs: RunSource) -> JudgedClaim:
-    """How many cells are in the claimed direction; a cell without a finished pair is left out and said."""
+    """How many cells are in the claimed direction, and whether those without a finished pair can change the answer."""
     assert claim.threshold is not None
     names = list(claim.groups)
     cells = list(zip(names[::2], names[1::2], strict=True))
@@ -230,15 +232,26 @@ def _counted(claim: Claim[str], runs: RunSource) -> JudgedClaim:
             finished.append((ours, theirs))
     if not finished:
         return JudgedClaim(claim, "not finished", "The runs that would decide it are not all finished.")
+    missing = len(cells) - len(finished)
     p_values = [stats.wilcoxon(a.values, b.values, alternative="less").p for a, b in finished]
     counts = {
         "cells_lower": [fmean(a.values) < fmean(b.values) for a, b in finished],
         "cells_unanimous": [all(x < y for x, y in zip(a.values, b.values, strict=True)) for a, b in finished],
-        "cells_significant": [p <= 1 - LEVEL for p in stats.holm(p_values)],
+        "cells_significant": [p <= 1 - LEVEL for p in stats.holm([*p_values, *[1.0] * missing])[: len(finished)]],
     }
     counted_cells, total = counts[claim.test], len(finished)
-    share = sum(counted_cells) / total
-    holds = share <= claim.threshold if claim.test == "cells_significant" else share >= claim.threshold
+    least, most = sum(counted_cells) / len(cells), (sum(counted_cells) + missing) / len(cells)
+    reach = stats.power(min(len(a.values) for a, _ in finished), len(cells), alternative="less")
+    word: Word = "not finished"  # as long as the missing cells can change it
+    if claim.test == "cells_significant":
+        if least > claim.threshold:
+            word = "does not hold"
+        elif not missing:
+            word = "holds" if reach.can_be_significant else "not shown"
+    elif least >= claim.threshold:
+        word = "holds"
+    elif most < claim.threshold:
+        word = "does not hold"
     what = {
         "cells_lower": "have the lower mean",
         "cells_unanimous": "are lower in every pair of runs",
@@ -247,12 +260,10 @@ def _counted(claim: Claim[str], runs: RunSource) -> JudgedClaim:
     why = f"{sum(counted_cells)} of {total} cells {what}"
     if exceptions := [a.name for (a, _), is_so in zip(finished, counted_cells, strict=True) if not is_so]:
         why += f"; not: {listed(exceptions)}" if claim.test != "cells_significant" and len(exceptions) < total else ""
-    if len(finished) < len(cells):
-        why += f"; {len(cells) - len(finished)} of {len(cells)} cells are not finished"
+    if missing:
+        why += f"; {missing} of {len(cells)} cells are not finished"
     if claim.test == "cells_significant":
-        fewest = min(len(a.values) for a, _ in finished)
-        why += f". {stats.power(fewest, total, alternative='less').sentence}"
-    word: Word = "holds" if holds else "does not hold"
+        why += f". {reach.sentence}"
     if min(len(a.values) for a, _ in finished) < LEAST_TO_COUNT:
         word, why = "not shown", f"{why.removesuffix('.')}. Fewer than {LEAST_TO_COUNT} pairs in a cell decide no count"
     return JudgedClaim(claim, word, why.removesuffix(".") + ".")
