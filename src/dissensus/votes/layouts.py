@@ -17,14 +17,24 @@ from dissensus.votes.joined_cells import SEPARATORS, joined_by, separator_of
 from dissensus.votes.label_evidence import label_candidates, refuse_rows_of_several, unknown_label_column
 from dissensus.votes.list_cells import holds_lists, holds_objects
 from dissensus.votes.matrix_layouts import (
-    item_of_matrix,
     listed_as_classes,
     matrix_layout,
+    numbered_people,
     numbered_votes,
     sharing_labels,
     with_aggregates,
 )
-from dissensus.votes.roles import TEXTS, column_error, find, has_role, holds_votes, listed, looks_like_person, plain
+from dissensus.votes.roles import (
+    TEXTS,
+    column_error,
+    find,
+    has_role,
+    holds_votes,
+    listed,
+    looks_like_person,
+    names_items,
+    plain,
+)
 from dissensus.votes.tables import FileTable
 
 
@@ -48,12 +58,12 @@ def find_layout(table: FileTable, wanted: Wanted) -> Layout:
         return Layout("counts", table.names[0], columns=table.names[1:])
     people = [name for name in table.names if looks_like_person(name) and name not in lists]
     if wanted.format is None and not told_long and len(people) > 1:
-        return with_aggregates(Layout("wide", item_of_matrix(table, wanted.items), columns=tuple(people)), table)
+        return with_aggregates(numbered_people(table, wanted, people, lists), table)
     if wanted.format is None and lists and (layout := _lists(table, wanted, lists)) is not None:
         return with_aggregates(layout, table)
     if wanted.format is None and not told_long and (layout := numbered_votes(table, wanted, lists)) is not None:
         return with_aggregates(layout, table)
-    if wanted.format is None and not told_long and _has_rows_of_people(table):
+    if wanted.format is None and wanted.items is None and not told_long and _has_rows_of_people(table):
         return _transposed(table, wanted)
     if wanted.format == "long" or told_long or find(table, "label") is not None or find(table, "annotator") is not None:
         return _long(table, wanted)
@@ -151,7 +161,9 @@ def _joined(layout: Layout, table: FileTable) -> Layout | None:
 def _has_rows_of_people(table: FileTable) -> bool:
     """Whether every row is a person and the other columns are items: no column is called item or label, no person comes
     twice, and columns share labels."""
-    if any(find(table, role) is not None for role in ("item", "label")) or (who := find(table, "annotator")) is None:
+    if sum(map(names_items, table.names)) > 1 or any(has_role(name, "label") for name in table.names):
+        return False
+    if find(table, "item") is not None or (who := find(table, "annotator")) is None:
         return False
     others = [name for name in table.names if name != who]
     people, *columns = table.columns([who, *others])

@@ -14,6 +14,7 @@ from dissensus.votes.alignment import match_rows
 from dissensus.votes.array_files import load_arrays
 from dissensus.votes.cells import encode, first_not_number, gaps
 from dissensus.votes.files import PathLike, kind_of, row_of_array
+from dissensus.votes.item_columns import item_of_matrix, row_numbers
 from dissensus.votes.names import class_positions, label_name
 from dissensus.votes.roles import column_error, leading_item, listed
 from dissensus.votes.tables import FileTable, open_table
@@ -135,7 +136,11 @@ def array_names(names: NDArray[Any]) -> tuple[str, ...]:
 def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | None = None) -> Matrix:
     """The matrix of a table: these columns, or all but that of the ids; every cell a number."""
     leading = leading_item(table, item)
-    names = tuple(columns) if columns is not None else tuple(name for name in table.names if name != leading)
+    left_out = None
+    if columns is None and leading is not None:
+        leading = item_of_matrix(table, item)
+        left_out = row_numbers(table, leading)
+    names = tuple(columns) if columns is not None else tuple(n for n in table.names if n not in (leading, left_out))
     if not names:
         raise column_error(table, "there is no column of numbers", "Write one column per class")
     cells = table.columns([*([] if leading is None else [leading]), *names])
@@ -160,7 +165,8 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
             raise InputError(f"column {name!r} is empty or NaN", where=where, hint="Fill in the cell, or drop the row")
         values[:, index] = parsed
     unnamed = table.headless and names == table.names
-    return _named(values, ids, None if unnamed else names, table.path, table.where, table.notes)
+    notes = table.notes if left_out is None else (*table.notes, f"the column {left_out!r} numbers the rows: ignored")
+    return _named(values, ids, None if unnamed else names, table.path, table.where, notes)
 
 
 def refuse_lost_rows(table: FileTable, column: str, names: Sequence[str], codes: NDArray[Any]) -> None:

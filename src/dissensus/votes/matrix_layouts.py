@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from dissensus.errors import InputError
 from dissensus.votes.cells import encode, gaps, nameable
 from dissensus.votes.decisions import Layout, Wanted
 from dissensus.votes.evidence import counts_or_ratings, counts_rows, not_a_class, row_sum
+from dissensus.votes.item_columns import item_of_matrix, row_numbers
 from dissensus.votes.names import positions
 from dissensus.votes.roles import (
-    PATHS,
-    TEXTS,
     Role,
     column_error,
     has_role,
     is_aggregate,
-    leading_item,
     listed,
     looks_like_person,
     looks_like_votes,
     names_items,
-    plain,
 )
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Floats, Ints
@@ -40,9 +39,24 @@ def with_aggregates(layout: Layout, table: FileTable) -> Layout:
     return replace(layout, warnings=(*layout.warnings, what))
 
 
+def votes_by_number(table: FileTable, lists: Sequence[str]) -> tuple[str, ...]:
+    """The columns `label1`, `label2` …"""
+    return tuple(name for name in table.names if looks_like_votes(name) and name not in lists)
+
+
+def numbered_people(table: FileTable, wanted: Wanted, people: Sequence[str], lists: Sequence[str]) -> Layout:
+    """A table with columns `annotator_1`, `annotator_2` …; refused where they only say who cast `label_1`, `label_2` …"""
+    numbered = [name for name in votes_by_number(table, lists) if name not in people]
+    if len(numbered) == len(people):
+        what = f"{listed(people, 3)} stand beside {listed(numbered, 3)}: which columns hold the votes?"
+        hint = f"Pass --ignore {','.join(people)} to read the votes of unknown people in {numbered[0]} …"
+        raise column_error(table, what, f"{hint}, or --ignore {','.join(numbered)}")
+    return Layout("wide", item_of_matrix(table, wanted.items), columns=tuple(people))
+
+
 def numbered_votes(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | None:
     """A table with columns `label1`, `label2` … of which each holds one vote per item; None where there are none."""
-    columns = tuple(name for name in table.names if looks_like_votes(name) and name not in lists)
+    columns = votes_by_number(table, lists)
     if len(columns) < 2 or any(has_role(name, "annotator") for name in table.names):
         return None
     if all(values is not None for values in table.numbers(columns)):
@@ -53,26 +67,12 @@ def numbered_votes(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> La
     return Layout("wide", item_of_matrix(table, wanted.items), columns=columns, anonymous=True)
 
 
-def item_of_matrix(table: FileTable, given: str | None) -> str | None:
-    """The item column of a table with one row per item: the first, if it is one; else the only one of different ids."""
-    if (leading := leading_item(table, given)) is not None:
-        return leading
-    named = [name for name in table.names if name.lower() in ("id", "uid", "uuid") or names_items(name)]
-    named = named or [name for name in table.names if plain(name) in PATHS | TEXTS]
-    ids = []
-    for name, column in zip(named, table.columns(named), strict=True) if named else ():
-        if nameable(column.type):
-            codes, names = encode(column, str(table.path))
-            ids += [name] * (len(names) == len(codes))
-    return ids[0] if len(ids) == 1 else None
-
-
 def matrix_layout(table: FileTable, wanted: Wanted) -> Layout:
     """A table with one row per item, and one column per class or annotator."""
     item = item_of_matrix(table, wanted.items)
     if absent := [name for name in wanted.columns if name not in table.names]:
         raise column_error(table, f"there is no column {absent[0]!r}", "Pass --columns with some of these names")
-    columns = wanted.columns or tuple(name for name in table.names if name != item)
+    columns = wanted.columns or tuple(name for name in table.names if name not in (item, row_numbers(table, item)))
     if wanted.format == "wide":
         if item is None:
             what = "no column is known to hold the items of this wide table"
@@ -125,9 +125,12 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
     if item is not None and len(cells) > 1:
         made = [] if told else [name for name in cells if is_aggregate(name)]
         said = {name: column for name, column in cells.items() if name not in made}
-        sharing = sharing_labels(list(said.values()), table) if said else []
-        people = tuple(name for name, shares in zip(said, sharing, strict=True) if shares)
+        groups = dict(zip(said, label_groups(list(said.values()), table), strict=True)) if said else {}
+        together = Counter(groups.values())
+        people = tuple(name for name, group in groups.items() if together[group] > 1)
         others = [name for name in said if name not in set(people)]
+        if len({groups[name] for name in people}) > 1 and not told:
+            raise _several_questions(table, people, groups)
         if len(people) > 1 and all(_is_free_text(cells[name]) for name in others) and not (told and others):
             return _without_made(Layout("wide", item, columns=(*people, *made)))
         if len(people) > 1 and others and not told:
@@ -148,6 +151,16 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
     )
 
 
+def _several_questions(table: FileTable, people: Sequence[str], groups: Mapping[str, int]) -> InputError:
+    kinds = [
+        [name for name in people if groups[name] == group] for group in dict.fromkeys(groups[name] for name in people)
+    ]
+    first, second = sorted(kinds, key=lambda names: any(map(names_items, names)))[:2]
+    what = f"two kinds of columns, which share no label: {listed(first, 3)}; and {listed(second, 3)}"
+    hint = f"Pass --columns with those that hold the votes (--columns {','.join(first[:8])}), or --format wide for all"
+    return column_error(table, what, hint)
+
+
 def _is_winner(column: pa.ChunkedArray, name: str, counts: dict[str, Floats]) -> bool:
     """Whether a column beside counts holds what is made from them: the name of a class per item."""
     return is_aggregate(name) or set(encode(column, "")[1]) <= set(counts)
@@ -159,6 +172,9 @@ def _numeric(
     """Columns of numbers: counts of classes, or what people said. Refused where the evidence is thin."""
     if not told:
         values = _without_means(values)
+        if ids := [name for name in values if names_items(name)]:
+            hint = f"Pass --items {ids[0]} if it names the items, or --ignore {ids[0]}"
+            raise column_error(table, f"{ids[0]!r} is named as a column of ids, and no class or person", hint)
     columns = tuple(values)
     with_gaps = any(gaps(cells[name]).any() for name, column in values.items() if np.isnan(column).any())
     first = values[columns[0]]
@@ -244,7 +260,9 @@ def needs_listed_classes(counts: Ints, classes: Sequence[str]) -> bool:
     column of totals is.
     """
     roles: tuple[Role, ...] = ("label", "annotator")
-    odd = any(looks_like_person(name) or any(has_role(name, role) for role in roles) for name in classes)
+    odd = any(
+        looks_like_person(name) or names_items(name) or any(has_role(name, role) for role in roles) for name in classes
+    )
     return odd or row_sum(counts.astype(float), classes) is not None
 
 
@@ -256,14 +274,21 @@ def _is_free_text(column: pa.ChunkedArray) -> bool:
 
 def sharing_labels(columns: list[pa.ChunkedArray], table: FileTable) -> list[bool]:
     """Whether each column shares a label with another one: columns of annotators do, columns of texts do not."""
-    codes, names = encode_together(columns, str(table.path))
-    pairs = np.unique(np.arange(len(columns))[:, None] * (len(names) + 1) + codes + 1)
-    column, label = np.divmod(pairs, len(names) + 1)
-    column, label = column[label > 0], label[label > 0]
-    shared = np.bincount(label, minlength=len(names) + 1)[label] > 1
-    found = np.zeros(len(columns), bool)
-    found[column[shared]] = True
-    return [bool(shares) for shares in found]
+    groups = label_groups(columns, table)
+    return [groups.count(group) > 1 for group in groups]
+
+
+def label_groups(columns: list[pa.ChunkedArray], table: FileTable) -> list[int]:
+    """The group of each column. Columns that share a label, directly or through others, are one group."""
+    codes, _ = encode_together(columns, str(table.path))
+    group = list(range(len(columns)))
+    first_with: dict[int, int] = {}
+    for column, own in enumerate(codes):
+        for label in np.unique(own[own >= 0]).tolist():
+            other = group[first_with.setdefault(label, column)]
+            if other != (mine := group[column]):
+                group = [other if number == mine else number for number in group]
+    return group
 
 
 def encode_together(columns: list[pa.ChunkedArray], where: str) -> tuple[Ints, tuple[str, ...]]:

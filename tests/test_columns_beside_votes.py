@@ -1,0 +1,95 @@
+"""Columns beside the votes, as real tables have them, never become votes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissensus.errors import InputError
+from dissensus.votes import read_votes
+from dissensus.votes.matrices import read_matrix
+
+N = 30
+LABELS = [("cat", "dog", "cat", "bird", "cat")[n % 5] for n in range(N)]
+IDS = [f"t{n * 7 % 100}" for n in range(N)]
+NUMBERS = [n * 7 % 100 + 5 for n in range(N)]
+
+
+def table(path: Path, header: str, rows: Iterable[Iterable[object]], separator: str = ",") -> Path:
+    lines = [header, *(separator.join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def vote(n: int, person: int) -> str:
+    return LABELS[(n + person * (n % 3 == 0)) % N]
+
+
+@pytest.mark.parametrize("index", ["", "Unnamed: 0"])
+@pytest.mark.parametrize(
+    ("name", "ids"), [("id", IDS), ("id", NUMBERS), ("tweet_id", NUMBERS), ("image", IDS), ("item", NUMBERS)]
+)
+def test_row_numbers_of_pandas_and_r_are_no_ids_beside_ids(
+    index: str, name: str, ids: list[object], tmp_path: Path
+) -> None:
+    people = [[n, ids[n], vote(n, 0), "" if n % 4 else vote(n, 1), vote(n, 2)] for n in range(N)]
+    votes = read_votes(table(tmp_path / "wide.csv", f"{index},{name},ann,bob,cy", people))
+    assert votes.items == tuple(map(str, ids))
+    assert votes.annotators == ("ann", "bob", "cy")
+    assert votes.read_as is not None
+    assert index in votes.read_as.ignored
+    counts = [[n, ids[n], n % 3, 3 - n % 3, 1] for n in range(N)]
+    votes = read_votes(table(tmp_path / "counts.csv", f"{index},{name},cat,dog,bird", counts))
+    assert votes.items == tuple(map(str, ids))
+    assert votes.classes == ("cat", "dog", "bird")
+    assert np.array_equal(votes.counts, [row[2:] for row in counts])
+    matrix = read_matrix(
+        table(tmp_path / "p.csv", f"{index},{name},cat,dog", ([n, ids[n], 0.25, 0.75] for n in range(N)))
+    )
+    assert matrix.ids == tuple(map(str, ids))
+    assert matrix.classes == ("cat", "dog")
+
+
+def test_an_index_stays_the_item_where_the_other_column_is_a_class_or_a_text(tmp_path: Path) -> None:
+    counts = ([n + 100, n % 3, 3 - n % 3] for n in range(N))
+    assert read_votes(table(tmp_path / "counts.csv", ",question,statement", counts)).items[:2] == ("100", "101")
+    texts = ([n + 100, f"text {n}", vote(n, 0), vote(n, 1)] for n in range(N))
+    assert read_votes(table(tmp_path / "texts.csv", ",text,ann,bob", texts)).items[:2] == ("100", "101")
+
+
+def test_a_number_that_is_named_as_an_id_is_no_class(tmp_path: Path) -> None:
+    rows = ([n, 7, n % 3, 3 - n % 3] for n in range(N))
+    path = table(tmp_path / "counts.csv", "subject_id,workflow_id,cat,dog", rows)
+    with pytest.raises(InputError, match="'workflow_id' is named as a column of ids"):
+        read_votes(path)
+    assert read_votes(path, ignore=["workflow_id"]).n_votes == 3 * N
+    assert read_votes(path, columns=["cat", "dog"]).n_votes == 3 * N
+
+
+def test_people_beside_numbered_labels_are_no_labels(tmp_path: Path) -> None:
+    rows = ([n, vote(n, 0), f"w{n % 4}", vote(n, 1), f"w{(n + 1) % 4}"] for n in range(N))
+    path = table(tmp_path / "v.csv", "id,label1,annotator1,label2,annotator2", rows)
+    with pytest.raises(InputError, match="--ignore annotator1,annotator2"):
+        read_votes(path)
+    assert set(read_votes(path, ignore=["annotator1", "annotator2"]).classes) == set(LABELS)
+
+
+def test_two_kinds_of_columns_are_not_one_crowd(tmp_path: Path) -> None:
+    rows = ([n, f"w{n % 4}", vote(n, 0), f"w{(n + 1) % 4}", vote(n, 1)] for n in range(N))
+    path = table(tmp_path / "v.csv", "id,annotator_1_id,annotator_1_label,annotator_2_id,annotator_2_label", rows)
+    with pytest.raises(InputError, match="--columns annotator_1_label,annotator_2_label"):
+        read_votes(path)
+    votes = read_votes(path, columns=["annotator_1_label", "annotator_2_label"])
+    assert set(votes.classes) == set(LABELS)
+    assert votes.n_votes == 2 * N
+
+
+def test_items_settles_which_of_two_ids_names_the_item(tmp_path: Path) -> None:
+    rows = ([f"p{n // 4}", f"r{n // 2}", "ab"[n % 2], LABELS[n]] for n in range(N))
+    path = table(tmp_path / "v.csv", "post_id,reply_id,annotator_id,label", rows)
+    with pytest.raises(InputError, match="both 'post_id' and 'reply_id'"):
+        read_votes(path)
+    assert len(read_votes(path, items="reply_id")) == N // 2
