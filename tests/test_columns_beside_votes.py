@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -93,3 +94,78 @@ def test_items_settles_which_of_two_ids_names_the_item(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="both 'post_id' and 'reply_id'"):
         read_votes(path)
     assert len(read_votes(path, items="reply_id")) == N // 2
+
+
+def test_a_total_below_the_items_is_no_item(tmp_path: Path) -> None:
+    rows = [[f"i{n}", n % 3, 3 - n % 3] for n in range(N)]
+    for name in ("Total", "All", "Grand Total"):
+        total = [name, sum(row[1] for row in rows), sum(row[2] for row in rows)]  # type: ignore[misc]
+        path = table(tmp_path / "counts.csv", "id,cat,dog", [*rows, total])
+        with pytest.raises(InputError, match=f"counts.csv:{N + 2}: the last row, '{name}', is the sum"):
+            read_votes(path)
+        assert len(read_votes(path, format="counts")) == N + 1
+
+
+def test_numbers_with_a_decimal_comma_are_numbers_where_another_mark_separates_the_cells(tmp_path: Path) -> None:
+    rows = [[f"i{n}", f"{n % 3},0", f"{3 - n % 3},0"] for n in range(N)]
+    votes = read_votes(table(tmp_path / "counts.csv", "id;cat;dog", rows, ";"))
+    assert votes.counts.tolist() == [[n % 3, 3 - n % 3] for n in range(N)]
+    assert votes.read_as is not None
+    assert "numbers have a decimal comma, as in 'cat'" in votes.read_as.notes
+    shares = [[f"i{n}", "0,25", "0,75"] for n in range(N)]
+    assert read_matrix(table(tmp_path / "p.csv", "id;cat;dog", shares, ";")).values[0].tolist() == [0.25, 0.75]
+    with pytest.raises(InputError, match="in column 'cat' is not a count"):
+        read_votes(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize(("cell", "other"), [("1,000", "2,000"), ("40%", "60%"), ("40.5 %", "59.5 %")])
+def test_numbers_written_for_people_never_become_labels(cell: str, other: str, tmp_path: Path) -> None:
+    rows = ([f"i{n}", f'"{(cell, other)[n % 2]}"', f'"{(other, cell)[n % 2]}"'] for n in range(N))
+    with pytest.raises(InputError, match="numbers with a percent sign or a comma"):
+        read_votes(table(tmp_path / "counts.csv", "id,cat,dog", rows))
+
+
+def test_labels_that_are_numbers_with_a_comma_or_json_are_pointed_at(tmp_path: Path) -> None:
+    rows = [[f"i{n // 2}", f"w{n % 2}", f"{n % 3 + 1},5"] for n in range(N)]
+    votes = read_votes(table(tmp_path / "v.csv", "item;worker;label", rows, ";"))
+    assert "the class '1,5' is a number with a comma" in " ".join(votes.read_as.warnings)  # type: ignore[union-attr]
+    rows = [[f"i{n // 2}", f"w{n % 2}", f'[{{"task": "T0", "value": "{vote(n, 0)}"}}]'] for n in range(N)]
+    votes = read_votes(table(tmp_path / "v.csv", "item;worker;label", rows, ";").rename(tmp_path / "j.tsv"))
+    assert "is JSON, and the answer only a part" in " ".join(votes.read_as.warnings)  # type: ignore[union-attr]
+
+
+def test_votes_by_column_as_hugging_face_writes_them(tmp_path: Path) -> None:
+    records = [
+        {
+            "id": n,
+            "annotators": {"label": [n % 2, 1, n % 3], "annotator_id": ["a", "b", "c"], "target": [["x"], [], ["y"]]},
+        }
+        for n in range(N)
+    ]
+    path = tmp_path / "v.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    votes = read_votes(path)
+    assert (votes.annotators, votes.classes) == (("a", "b", "c"), ("0", "1", "2"))
+    assert votes.n_votes == 3 * N
+    path.write_text(
+        "\n".join(map(json.dumps, ({"id": n, "votes": {"values": ["x", "y"], "names": ["a", "b"]}} for n in range(N))))
+    )
+    with pytest.raises(InputError, match="people by class, or columns"):
+        read_votes(path)
+
+
+def test_several_labels_of_one_person_are_no_votes(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    several = [["a"], ["a", "b"], ["b", "c", "a"]]
+    path.write_text("\n".join(map(json.dumps, ({"id": n, "text": "t", "labels": several[n % 3]} for n in range(N)))))
+    with pytest.raises(InputError, match="several labels of one person"):
+        read_votes(path)
+    assert read_votes(path, labels="labels").n_votes == 2 * N
+
+
+def test_a_folder_with_one_table_per_annotator_may_have_a_readme(tmp_path: Path) -> None:
+    for person in ("ann", "bob"):
+        table(tmp_path / f"{person}.csv", "id,label", ([n, vote(n, 0)] for n in range(N)))
+    (tmp_path / "README.md").write_text("Labels of birds")
+    votes = read_votes(tmp_path)
+    assert (votes.annotators, votes.n_votes) == (("ann", "bob"), 2 * N)

@@ -165,7 +165,8 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
             raise InputError(f"column {name!r} is empty or NaN", where=where, hint="Fill in the cell, or drop the row")
         values[:, index] = parsed
     unnamed = table.headless and names == table.names
-    notes = table.notes if left_out is None else (*table.notes, f"the column {left_out!r} numbers the rows: ignored")
+    ignored = () if left_out is None else (f"the column {left_out!r} numbers the rows: ignored",)
+    notes = (*table.notes, *table.notes_on_numbers, *ignored)
     return _named(values, ids, None if unnamed else names, table.path, table.where, notes)
 
 

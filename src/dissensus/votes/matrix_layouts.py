@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +13,11 @@ import pyarrow as pa
 from dissensus.errors import InputError
 from dissensus.votes.cells import encode, gaps, nameable
 from dissensus.votes.decisions import Layout, Wanted
-from dissensus.votes.evidence import counts_or_ratings, counts_rows, not_a_class, row_sum
+from dissensus.votes.evidence import FEW_ROWS, counts_or_ratings, counts_rows, not_a_class, row_sum
 from dissensus.votes.item_columns import item_of_matrix, row_numbers
 from dissensus.votes.names import positions
 from dissensus.votes.roles import (
+    TOTALS,
     Role,
     column_error,
     has_role,
@@ -24,9 +26,13 @@ from dissensus.votes.roles import (
     looks_like_person,
     looks_like_votes,
     names_items,
+    plain,
 )
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Floats, Ints
+
+SUMS = {"grandtotal", "gesamt", "summe", "insgesamt", "somme", "suma"}
+WRITTEN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?\s*%|[+-]?[0-9]{1,3}(,[0-9]{3})+|0(,0+)?")
 
 
 def with_aggregates(layout: Layout, table: FileTable) -> Layout:
@@ -82,11 +88,25 @@ def matrix_layout(table: FileTable, wanted: Wanted) -> Layout:
         return _with_suspect_people(Layout("wide", item, columns=columns), told=bool(wanted.columns))
     if not columns:
         raise column_error(table, "there is no column of numbers", "Write one column per class")
+    if item is not None and wanted.format is None:
+        _refuse_sum_of_rows(table, item, columns)
     if wanted.classes is not None and (wanted.format == "counts" or _names_classes(columns, wanted.classes)):
         return Layout("counts", item, columns=_selected(table, columns, wanted.classes))
     if wanted.format == "counts":
         return _without_sum(Layout("counts", item, columns=columns), table, told=bool(wanted.columns))
     return _by_content(table, item, columns, told=bool(wanted.columns))
+
+
+def _refuse_sum_of_rows(table: FileTable, item: str, columns: Sequence[str]) -> None:
+    """Refuse a last row that is called `Total` and is the sum of the others: it is no item, and all votes count twice."""
+    (ids,) = table.columns([item])
+    last = "" if len(ids) < FEW_ROWS else str(ids[len(ids) - 1])
+    if plain(last) not in TOTALS | SUMS:
+        return
+    values = [column for column in table.numbers(columns) if column is not None]
+    if values and all(2 * column[-1] == column.sum() for column in values):
+        what, where = f"the last row, {last!r}, is the sum of all others and no item", table.where(len(ids) - 1)
+        raise InputError(what, where=where, hint="Delete it, or pass --format counts to keep it")
 
 
 def _with_suspect_people(layout: Layout, *, told: bool) -> Layout:
@@ -122,6 +142,7 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
             raise column_error(table, "no column is known to hold the items", hint)
         layout = _numeric(table, item, numeric, {name: cells[name] for name in numeric}, told=told)
         return layout if told else with_aggregates(layout, table)
+    _refuse_written_numbers(table, texts)
     if item is not None and len(cells) > 1:
         made = [] if told else [name for name in cells if is_aggregate(name)]
         said = {name: column for name, column in cells.items() if name not in made}
@@ -141,7 +162,10 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
         raise column_error(table, "cannot tell what these columns hold", hint)
     if len(numeric) > 1:
         other = [name for name in texts if name not in beside]
-        hint = f"Pass --ignore {','.join(other)} if there are votes in the others, or --columns with those that hold them"
+        hint = (
+            "If every row is one vote, pass --items, --annotators and --labels; if every row is one item, pass "
+            f"--ignore {','.join(other)}, or --columns with the columns that hold votes"
+        )
         raise column_error(table, f"numbers beside labels ({listed(other)}): which columns hold votes?", hint)
     raise column_error(
         table,
@@ -149,6 +173,16 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
         "Name the columns with --items, --labels and --annotators, or the layout with --format; "
         "if the first line is already data, add a header above it",
     )
+
+
+def _refuse_written_numbers(table: FileTable, texts: Mapping[str, pa.ChunkedArray]) -> None:
+    """Refuse columns of `20%` or `1,000`, which are no labels; `3,4` may be two labels."""
+    for name, column in texts.items():
+        names = encode(column, str(table.path))[1]
+        if names and all(map(WRITTEN_NUMBER.fullmatch, names)):
+            what = f"the cells of {name!r} are numbers with a percent sign or a comma, as {names[0]!r}"
+            hint = f"Write counts as plain numbers, or pass --ignore {name}; --format wide reads the cells as labels"
+            raise column_error(table, what, hint)
 
 
 def _several_questions(table: FileTable, people: Sequence[str], groups: Mapping[str, int]) -> InputError:

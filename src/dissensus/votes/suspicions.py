@@ -17,7 +17,8 @@ from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Votes
 
 NO_VOTE = {"", "-1", "nan", "na", "n/a", "#n/a", "none", "null", "?", "-", "nil", "missing", "empty"}
-FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*(e[+-]?[0-9]+)?")
+FRACTION = re.compile(r"[+-]?[0-9]*[.,][0-9]*[1-9][0-9]*(e[+-]?[0-9]+)?")
+WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FEW_CLASSES = 5
 FEW_ITEMS = 5
 LONG_NAME = 80
@@ -69,6 +70,12 @@ def _about_names(votes: Votes, wanted: Wanted) -> Iterator[str]:
     if len(fractions) > 10 and 2 * len(fractions) > len(votes.classes):
         shown = f"{len(fractions):,} of {len(votes.classes):,} classes are fractions ({listed(fractions[:3])}, …)"
         yield f"{shown}: continuous values are no classes (--labels names another column; round or bin them first)"
+    if commas := [name for name in votes.classes if WITH_COMMA.fullmatch(name)]:
+        yield f"the class {commas[0]!r} is a number with a comma, and is named as it is written (write points instead)"
+    nested = [name for name in votes.classes if re.fullmatch(r"\[\{.*\}\]|\{.*\}", name.strip(), re.DOTALL)]
+    if nested:
+        shown = nested[0] if len(nested[0]) < LONG_NAME else nested[0][:LONG_NAME] + "…"
+        yield f"the class {shown!r} is JSON, and the answer only a part of it (write the answers into their own column)"
     long = next((name for name in votes.classes if "\n" in name or len(name) > LONG_NAME), None)
     if long is not None:
         yield f"the class {long[:40] + '…'!r} is long or has several lines: is it a text? (--labels names another column)"
