@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from dissensus.cli import cli
 from dissensus.errors import InputError
 from dissensus.votes import read_votes
 from dissensus.votes.matrices import read_matrix
@@ -169,3 +171,67 @@ def test_a_folder_with_one_table_per_annotator_may_have_a_readme(tmp_path: Path)
     (tmp_path / "README.md").write_text("Labels of birds")
     votes = read_votes(tmp_path)
     assert (votes.annotators, votes.n_votes) == (("ann", "bob"), 2 * N)
+
+
+def test_qualtrics_has_three_header_rows_and_none_is_a_person(tmp_path: Path) -> None:
+    items = [f"QID{n}" for n in range(6)]
+    rows = [
+        ["Response ID", *(f'"Text {n},\nplease"' for n in range(6))],
+        ['"{""ImportId"":""_recordId""}"', *(f'"{{""ImportId"":""QID{n}""}}"' for n in range(6))],
+        *([f"R_{who}", *(vote(n, who) for n in range(6))] for who in range(5)),
+    ]
+    votes = read_votes(table(tmp_path / "survey.csv", ",".join(["ResponseId", *items]), rows))
+    assert votes.items == tuple(items)
+    assert votes.annotators == tuple(f"R_{who}" for who in range(5))
+    assert votes.n_votes == 30
+    (tmp_path / "survey.csv").write_text((tmp_path / "survey.csv").read_text() + "R_9,cat\n")
+    with pytest.raises(InputError, match=r"survey.csv:15: 2 columns where the first line has 7"):
+        read_votes(tmp_path / "survey.csv")
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_marks_at_the_ends_of_all_rows_make_no_columns(mark: str, tmp_path: Path) -> None:
+    people = ([f"i{n}", vote(n, 0), "" if n % 4 else vote(n, 1), "", ""] for n in range(N))
+    votes = read_votes(table(tmp_path / "v.csv", mark.join(["id", "ann", "bob", "", ""]), people, mark))
+    assert votes.annotators == ("ann", "bob")
+    rows = ([f"i{n}", "w", vote(n, 0), "", ""] for n in range(N))
+    assert read_votes(table(tmp_path / "v.csv", mark.join(["item", "worker", "label", "", ""]), rows, mark)).n_votes == N
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("My survey,,\nitem,worker,label\na,b,c\n", "if the first line is a title, delete it"),
+        ("# exported\nitem,worker,label\na,b,c\n", "If the first line is a title or a comment, delete it"),
+        ("item worker label\na b c\nd e f\n", "separated by blanks"),
+        ('"item" "worker" "label"\n"1" "a" "b" "c"\n', "in R: write.csv"),
+        ("Respondent ID,Collector ID,A,B,C\n1,5,x,y,x\n2,5,x,x,y\n", "--format transposed"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_the_first_line_or_the_layout(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text(content)
+    with pytest.raises(InputError) as refusal:
+        read_votes(tmp_path / "v.csv")
+    assert said in str(refusal.value)
+
+
+def test_a_text_of_the_items_is_no_label_where_another_column_can_be_it(tmp_path: Path) -> None:
+    rows = ([n // 3, n % 3, f"text {n // 3}", vote(n, 0)] for n in range(N))
+    path = table(tmp_path / "v.csv", "item_id,rater_id,response,Q_overall", rows)
+    with pytest.raises(InputError, match="everybody has the same 'response' on an item"):
+        read_votes(path)
+    assert set(read_votes(path, labels="Q_overall").classes) == set(LABELS)
+
+
+def test_lists_of_annotator_ids_say_who_voted(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    records = ({"id": n, "annotations": [vote(n, 0), vote(n, 1)], "annotator_ids": ["a", "b"]} for n in range(N))
+    path.write_text("\n".join(map(json.dumps, records)))
+    assert read_votes(path).annotators == ("a", "b")
+
+
+def test_a_name_with_a_comma_is_given_in_quotes(tmp_path: Path) -> None:
+    rows = ([n, vote(n, 0), vote(n, 1), "same"] for n in range(N))
+    path = table(tmp_path / "v.csv", 'id,ann,bob,"place, date"', rows)
+    result = CliRunner().invoke(cli, ["inspect", str(path), "--ignore", '"place, date"'])
+    assert result.exit_code == 0, result.output

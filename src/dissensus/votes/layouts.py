@@ -14,7 +14,12 @@ from dissensus.errors import InputError
 from dissensus.votes.cells import encode, nameable
 from dissensus.votes.decisions import Layout, Wanted
 from dissensus.votes.joined_cells import SEPARATORS, joined_by, separator_of
-from dissensus.votes.label_evidence import label_candidates, refuse_rows_of_several, unknown_label_column
+from dissensus.votes.label_evidence import (
+    label_candidates,
+    label_describes_item,
+    refuse_rows_of_several,
+    unknown_label_column,
+)
 from dissensus.votes.list_cells import holds_lists, holds_objects
 from dissensus.votes.matrix_layouts import (
     listed_as_classes,
@@ -33,6 +38,7 @@ from dissensus.votes.roles import (
     listed,
     looks_like_person,
     names_items,
+    names_people,
     plain,
 )
 from dissensus.votes.tables import FileTable
@@ -87,7 +93,7 @@ def _lists(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | N
         if wanted.annotators not in (None, *lists) or any(has_role(name, "annotator") for name in scalars):
             return None
         named = [name for name in lists if has_role(name, "label")]
-        others = [name for name in lists if not has_role(name, "annotator")]
+        others = [name for name in lists if not names_people(name)]
         named = named or [name for name in others if holds_votes(name)]
         single = next((name for name in scalars if has_role(name, "label")), None)
         if others and not named and single is not None:
@@ -99,7 +105,7 @@ def _lists(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | N
             what = f"several columns hold lists: {listed(named or others)}"
             raise column_error(table, what, "Pass --labels with the one that holds the votes")
         label = (named or others)[0]
-    people = [name for name in lists if has_role(name, "annotator") and name != label]
+    people = [name for name in lists if names_people(name) and name != label]
     annotator = wanted.annotators or (people[0] if len(people) == 1 else None)
     return Layout("lists", find(table.without([label]), "item", wanted.items), label, annotator)
 
@@ -127,6 +133,11 @@ def _long(table: FileTable, wanted: Wanted) -> Layout:
     if len(set(chosen)) < len(chosen):
         what = "one column cannot be two of item, label, annotator and count"
         raise column_error(table, what, "Pass --items, --labels, --annotators, --count")
+    if wanted.labels is None and annotator is not None and label_describes_item(table, item, label):
+        others = [name for name in label_candidates(table, item, annotator) if name != label]
+        if others:
+            what = f"everybody has the same {label!r} on an item, as if it were the text of the item"
+            raise column_error(table, what, f"Pass --labels with the column of labels: {listed(others)}, or {label}")
     layout = Layout("long", item, label, annotator, count, warnings=warnings)
     if wanted.format is None and wanted.classes is None and (joined := _joined(layout, table)) is not None:
         return joined

@@ -162,7 +162,8 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
             )
         if np.isnan(parsed).any() and (empty := gaps(column)).any():
             where = table.where(int(np.argmax(empty)))
-            raise InputError(f"column {name!r} is empty or NaN", where=where, hint="Fill in the cell, or drop the row")
+            hint = "Fill in the cell, or drop the row; if an empty cell means 0, write 0 (in pandas: .fillna(0))"
+            raise InputError(f"column {name!r} is empty or NaN", where=where, hint=hint)
         values[:, index] = parsed
     unnamed = table.headless and names == table.names
     ignored = () if left_out is None else (f"the column {left_out!r} numbers the rows: ignored",)

@@ -167,6 +167,9 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
             f"--ignore {','.join(other)}, or --columns with the columns that hold votes"
         )
         raise column_error(table, f"numbers beside labels ({listed(other)}): which columns hold votes?", hint)
+    if len(table.names) == 1 and len(table.names[0].split()) > 1:
+        hint = "The cells seem to be separated by blanks: separate them by commas or tabs"
+        raise column_error(table, "there is one column", hint)
     raise column_error(
         table,
         "this is not a long table, a count matrix or a wide table",
@@ -221,7 +224,7 @@ def _numeric(
         sums = np.nansum(matrix, 1)
         if len(sums) > 3 and sums.min() == sums.max():
             what = f"empty cells beside numbers that sum to {sums[0]:g} in every row: counts, or what people said?"
-            raise column_error(table, what, f"{settle} (then write 0 into the empty cells)")
+            raise column_error(table, what, f"{settle} (then write 0 into the empty cells; in pandas: .fillna(0))")
         return _wide_of_numbers(table, Layout("wide", item, columns=columns), told=told)
     layout = _without_sum(Layout("counts", item, columns=columns), table, told=told)
     matrix = np.stack([values[name] for name in layout.columns], 1)

@@ -128,5 +128,6 @@ def open_table(path: PathLike) -> FileTable:
         raise InputError("the table has no columns", where=str(path), hint="Write at least an item and a label per row")
     if repeated := [name for name, times in Counter(table.names).items() if times > 1]:
         what = f"the header names {', '.join(map(repr, sorted(repeated)))} more than once"
-        raise InputError(what, where=str(path), hint="Give every column its own name")
+        hint = "Give every column its own name; if the first line is a title, delete it"
+        raise InputError(what, where=str(path), hint=hint)
     return table
