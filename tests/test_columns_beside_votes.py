@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from dissensus.cli import cli
+from dissensus.datasets.own_files import read_logits, read_probabilities
 from dissensus.errors import InputError
 from dissensus.votes import read_votes
+from dissensus.votes.alignment import align
 from dissensus.votes.matrices import read_matrix
 
 N = 30
@@ -235,3 +238,28 @@ def test_a_name_with_a_comma_is_given_in_quotes(tmp_path: Path) -> None:
     path = table(tmp_path / "v.csv", 'id,ann,bob,"place, date"', rows)
     result = CliRunner().invoke(cli, ["inspect", str(path), "--ignore", '"place, date"'])
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("name", ["id", None])
+def test_the_index_of_a_data_frame_in_parquet_is_the_item(name: str | None, tmp_path: Path) -> None:
+    for ids in (IDS, NUMBERS):
+        frame = pd.DataFrame({"cat": [n % 3 for n in range(N)], "dog": [3 - n % 3 for n in range(N)]}, index=ids)
+        frame.rename_axis(name).to_parquet(tmp_path / "counts.parquet")
+        votes = read_votes(tmp_path / "counts.parquet")
+        assert votes.items == tuple(map(str, ids))
+        assert votes.classes == ("cat", "dog")
+        (frame / 3).rename_axis(name).to_parquet(tmp_path / "p.parquet")
+        assert read_probabilities(tmp_path / "p.parquet").ids == tuple(map(str, ids))
+
+
+def test_probabilities_are_no_logits(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", np.array([[0.25, 0.75], [0.5, 0.5]]))
+    with pytest.raises(InputError, match="these are probabilities"):
+        read_logits(tmp_path / "p.npy")
+    np.save(tmp_path / "p.npy", np.log([[0.25, 0.75], [0.5, 0.5]]))
+    assert read_logits(tmp_path / "p.npy").values.shape == (2, 2)
+
+
+def test_row_numbers_instead_of_ids_are_called_so() -> None:
+    with pytest.raises(InputError, match="only numbers of rows, take the column out or pass --by-order"):
+        align(["a", "b", "c"], ["0", "1", "2"])

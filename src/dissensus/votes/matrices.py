@@ -157,9 +157,8 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
         if parsed is None:
             row = first_not_number(column)
             what = f"{str(column[row])!r} in column {name!r} is not a number"
-            raise InputError(
-                what, where=table.where(row), hint="Correct the cell; if the column holds the ids, pass --items"
-            )
+            hint = "Correct the cell, or take the column out; ids come in the first column, called `id` (or pass --items)"
+            raise InputError(what, where=table.where(row), hint=hint)
         if np.isnan(parsed).any() and (empty := gaps(column)).any():
             where = table.where(int(np.argmax(empty)))
             hint = "Fill in the cell, or drop the row; if an empty cell means 0, write 0 (in pandas: .fillna(0))"

@@ -136,7 +136,12 @@ def leading_item(table: FileTable, given: str | None) -> str | None:
     if given is not None:
         return find(table, "item", given)
     first = table.names[0]
-    known = not first.strip() or first == "Unnamed: 0" or has_role(first, "item") or ENDS_IN_ID.fullmatch(first)
+    known = (
+        not first.strip()
+        or first in ("Unnamed: 0", "__index_level_0__")
+        or has_role(first, "item")
+        or ENDS_IN_ID.fullmatch(first)
+    )
     return first if known else None
 
 
