@@ -263,3 +263,45 @@ def test_probabilities_are_no_logits(tmp_path: Path) -> None:
 def test_row_numbers_instead_of_ids_are_called_so() -> None:
     with pytest.raises(InputError, match="only numbers of rows, take the column out or pass --by-order"):
         align(["a", "b", "c"], ["0", "1", "2"])
+
+
+NO_PEOPLE = (
+    "gold_standard",
+    "GT",
+    "y_true",
+    "target",
+    "ground_truth_label",
+    "final_decision",
+    "prediction",
+    "label_majority",
+)
+
+
+@pytest.mark.parametrize("name", NO_PEOPLE)
+def test_what_is_named_as_a_truth_or_a_prediction_is_no_person(name: str, tmp_path: Path) -> None:
+    rows = ([n, vote(n, 0), vote(n, 1), vote(n, 2), LABELS[n]] for n in range(N))
+    votes = read_votes(table(tmp_path / "v.csv", f"id,ann,bob,cy,{name}", rows))
+    assert votes.annotators == ("ann", "bob", "cy")
+    assert f"{name}: by its name no person" in " ".join(votes.read_as.warnings)  # type: ignore[union-attr]
+
+
+def test_a_column_that_always_has_the_most_frequent_label_of_the_others_is_asked_about(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    said = np.where(draw.random((90, 4)) < 0.7, draw.integers(3, size=(90, 1)), draw.integers(3, size=(90, 4)))
+    winner = [np.bincount(row).argmax() for row in said]
+    rows = ([f"i{n}", *("xyz"[code] for code in (*said[n], winner[n]))] for n in range(90))
+    votes = read_votes(table(tmp_path / "v.csv", "id,ann,bob,cy,dee,end", rows))
+    asked = [warning for warning in votes.read_as.warnings if "made from them" in warning]  # type: ignore[union-attr]
+    assert len(asked) == 1
+    assert "'end'" in asked[0]
+    assert read_votes(tmp_path / "v.csv", ignore=["end"]).n_votes == 360
+    assert not any("made from" in warning for warning in read_votes(tmp_path / "v.csv", ignore=["end"]).read_as.warnings)  # type: ignore[union-attr]
+
+
+def test_ids_that_differ_only_in_blanks_and_a_single_class_are_pointed_at(tmp_path: Path) -> None:
+    rows = ([f"i{n // 3}{' ' * (n == 4)}", f"w{n % 3}", LABELS[n]] for n in range(N))
+    votes = read_votes(table(tmp_path / "v.csv", "item,worker,label", rows))
+    assert "the items 'i1' and 'i1 ' differ only in blanks" in " ".join(votes.read_as.warnings)  # type: ignore[union-attr]
+    ticks = ([n, *("x" if n % 3 == k else "" for k in range(3))] for n in range(N))
+    votes = read_votes(table(tmp_path / "v.csv", "item,cat,dog,bird", ticks))
+    assert "there is only one class, 'x'" in " ".join(votes.read_as.warnings)  # type: ignore[union-attr]
