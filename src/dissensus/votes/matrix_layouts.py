@@ -54,7 +54,7 @@ def numbered_people(table: FileTable, wanted: Wanted, people: Sequence[str], lis
     """A table with columns `annotator_1`, `annotator_2` …; refused where they only say who cast `label_1`, `label_2` …"""
     numbered = [name for name in votes_by_number(table, lists) if name not in people]
     if len(numbered) == len(people):
-        what = f"{listed(people, 3)} stand beside {listed(numbered, 3)}: which columns hold the votes?"
+        what = f"{listed(list(people), 3)} stand beside {listed(numbered, 3)}: which columns hold the votes?"
         hint = f"Pass --ignore {','.join(people)} to read the votes of unknown people in {numbered[0]} …"
         raise column_error(table, what, f"{hint}, or --ignore {','.join(numbered)}")
     return Layout("wide", item_of_matrix(table, wanted.items), columns=tuple(people))

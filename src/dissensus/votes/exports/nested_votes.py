@@ -217,8 +217,8 @@ def _refuse_columns(objects: list[Mapping[str, list[Any]]], field: str, where: s
         for key, people in by_class.items():
             lists.setdefault(key, []).extend(map(str, people))
     people_by_key = [set(people) for people in lists.values()]
-    entries, people = sum(map(len, lists.values())), set().union(*people_by_key)
-    if entries >= MANY_ENTRIES and entries >= 3 * len(people) and sum(map(len, people_by_key)) == len(people):
+    entries, everybody = sum(map(len, lists.values())), set[str]().union(*people_by_key)
+    if entries >= MANY_ENTRIES and entries >= 3 * len(everybody) and sum(map(len, people_by_key)) == len(everybody):
         what = (
             f"{field!r} has lists under {listed(list(lists), 4)}, and nobody is under two: people by class, or columns?"
         )
