@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -101,7 +102,12 @@ def votes_from(path: str, options: Mapping[str, Any]) -> Votes:
 
 
 def _names(text: str | None) -> list[str]:
-    return [] if text is None else [name.strip() for name in text.split(",")]
+    """Names separated by commas; a name that has one is put in double quotes, as in a CSV."""
+    if text is None:
+        return []
+    if '"' not in text:
+        return [name.strip() for name in text.split(",")]
+    return next(csv.reader([text], skipinitialspace=True))
 
 
 def say_read_as(votes: Votes) -> None:

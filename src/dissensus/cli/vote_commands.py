@@ -67,14 +67,14 @@ def score(
 
     from dissensus.cli.stage_progress import StageProgress
     from dissensus.datasets.gold import gold_of
-    from dissensus.datasets.own_files import read_predictions, read_probabilities
+    from dissensus.datasets.own_files import read_logits, read_probabilities
     from dissensus.engine.judging import judge
     from dissensus.metrics.vote_mixture import MOST_ITEMS
     from dissensus.models.predictions import Predictions
     from dissensus.votes.alignment import match
 
     people = people_from(votes_file, probs, options)
-    matrix = (read_predictions if logits else read_probabilities)(predictions_file)
+    matrix = (read_logits if logits else read_probabilities)(predictions_file)
     matrix = matrix.with_classes(people.classes, named=classes_are_named(people), by_order=by_order)
     items = items_of(people)
     some = intersect or test_ids is not None

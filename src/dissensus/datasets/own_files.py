@@ -66,6 +66,15 @@ def read_probabilities(path: PathLike, *, item: str | None = None) -> Matrix:
     return matrix
 
 
+def read_logits(path: PathLike, *, item: str | None = None) -> Matrix:
+    """Logits: like `read_predictions`, and probabilities are refused, of which a softmax would make other ones."""
+    matrix = read_predictions(path, item=item)
+    values = matrix.values
+    if len(values) > 1 and (values >= 0).all() and (np.abs(values.sum(1) - 1) < SHARES_TOLERANCE).all():
+        raise InputError("every row sums to 1: these are probabilities", where=str(path), hint="Leave --logits away")
+    return matrix
+
+
 def read_features(path: PathLike, *, item: str | None = None) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
     """Features float32 [N, D], and the ids of their rows where the file has them. NaN and infinity are refused."""
     matrix = read_matrix(path, item)

@@ -54,6 +54,10 @@ def align(ids: Sequence[str], others: Sequence[str], *, this: str = "the votes",
         parts = [f"{len(missing)} ids are missing ({_few(missing)})"] * bool(missing)
         parts += [f"{len(absent)} are not in {this} ({_few(absent)})"] * bool(absent)
         hint = "Write the same ids in both files (`dissensus score --intersect` scores the items that are in both)"
+        if len(absent) == len(others) and set(others) == set(row_names(len(others))):
+            hint = (
+                "If these are only numbers of rows, take the column out or pass --by-order; otherwise write the same ids"
+            )
         raise InputError(" and ".join(parts), where=other, hint=hint)
     return row_of
 

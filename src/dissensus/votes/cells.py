@@ -160,6 +160,20 @@ def numbers(column: pa.ChunkedArray) -> Floats | None:
     return values
 
 
+def with_points(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Text whose cells are all numbers with a decimal comma (`0,25`), with points; None where they are not.
+
+    `1,250` may be 1.25 or 1250: some cell has to tell.
+    """
+    column = _decoded(storage(column))
+    if not _is_text(column.type):
+        return None
+    number = pc.match_substring_regex(column, r"^\s*([+-]?[0-9]+(,[0-9]+)?)?\s*$")
+    clear = pc.match_substring_regex(column, r"^\s*[+-]?(0,[0-9]+|[0-9]+,([0-9]{1,2}|[0-9]{4,}))\s*$")
+    is_so = pc.all(number).as_py() and pc.any(clear).as_py()
+    return pc.replace_substring(column, ",", ".") if is_so else None
+
+
 def first_not_number(column: pa.ChunkedArray) -> int:
     """The row of the first cell that is not a number, in a column that has one."""
     low, high = 0, len(column)

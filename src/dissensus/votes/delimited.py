@@ -48,12 +48,28 @@ class DelimitedText:
             raise InputError("the first line is too long for a header", where=f"{path}:1", hint="Check the quotes in it")
         self._line, header = first
         self.headless = _is_data(header, f"{path}:{self._line}")
-        self.names = row_names(len(header)) if self.headless else tuple(header)
+        self._width, self._header_rows = len(header), 0 if self.headless else self._count_header_rows()
+        self._places = tuple(place for place in range(len(header)) if not self._is_hollow(place, header))
+        self.names = tuple(str(place) if self.headless else header[place] for place in self._places)
         self.notes = tuple(self._notes(header, usual))
+
+    def _count_header_rows(self) -> int:
+        """1; or 3 as Qualtrics writes them: names, questions, and `{"ImportId": …}`."""
+        first = [row for _, row in islice(_records(self._content[:HEAD], self.delimiter), 3)]
+        return 3 if len(first) == 3 and any(cell.startswith('{"ImportId"') for cell in first[2]) else 1
+
+    def _is_hollow(self, place: int, header: Sequence[str]) -> bool:
+        """Whether a column has neither a name nor a cell, as marks at the ends of the rows make them."""
+        if place == 0 or header[place].strip() or self.headless:
+            return False
+        (column,) = self._parse(self._content, [place]).columns
+        return set(column.unique().to_pylist()) <= {""}
 
     def _notes(self, header: Sequence[str], usual: str) -> Iterator[str]:
         if self.delimiter != usual:
             yield f"the columns are separated by {CALLED[self.delimiter]}"
+        if self._header_rows == 3:
+            yield "the second and third row are headers, too, as Qualtrics writes them: left out"
         if self.headless:
             yield "there is no header: the first line is data, and the columns are called by their numbers"
         elif all(_is_number(name) for name in header):
@@ -61,7 +77,8 @@ class DelimitedText:
 
     def read(self, chosen: list[str]) -> pa.Table:
         """These columns, every cell as text. Arrow never sees the header as one: it is the first row, and dropped."""
-        return self._parse(self._content, chosen).slice(0 if self.headless else 1)
+        places = dict(zip(self.names, self._places, strict=True))
+        return self._parse(self._content, [places[name] for name in chosen]).slice(self._header_rows)
 
     def head(self) -> pa.Table:
         """All columns of the first rows."""
@@ -70,13 +87,13 @@ class DelimitedText:
             rows = list(islice(_records(cut, self.delimiter), HEAD_ROWS))[:-1]  # the last one may be cut off
         else:
             rows = list(islice(_records(cut, self.delimiter), HEAD_ROWS))
-        cells = [row for _, row in rows[0 if self.headless else 1 :] if len(row) == len(self.names)]
-        columns = [pa.array(column, pa.string()) for column in zip(*cells, strict=True)]
+        cells = [row for _, row in rows[self._header_rows :] if len(row) == self._width]
+        by_place = list(zip(*cells, strict=True))
+        columns = [pa.array(by_place[place], pa.string()) for place in self._places] if cells else []
         return pa.Table.from_arrays(columns, names=[str(index) for index in range(len(columns))])
 
-    def _parse(self, content: bytes, chosen: list[str]) -> pa.Table:
-        numbered = row_names(len(self.names))
-        position = dict(zip(self.names, numbered, strict=True))
+    def _parse(self, content: bytes, chosen: list[int]) -> pa.Table:
+        numbered = row_names(self._width)
         try:
             return pa.csv.read_csv(
                 pa.BufferReader(content),
@@ -85,7 +102,7 @@ class DelimitedText:
                 ),
                 parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in content),
                 convert_options=pa.csv.ConvertOptions(
-                    include_columns=[position[name] for name in chosen],
+                    include_columns=[numbered[place] for place in chosen],
                     column_types=dict.fromkeys(numbered, pa.string()),
                     strings_can_be_null=False,
                 ),
@@ -96,11 +113,11 @@ class DelimitedText:
     def line(self, row: int) -> int | None:
         """The line that a row begins on."""
         starts = (start for start, _ in _records(self._content, self.delimiter))
-        return next(islice(starts, row if self.headless else row + 1, None), None)
+        return next(islice(starts, row + self._header_rows, None), None)
 
     def lost_rows(self, cell: str, column: str) -> bool:
         """Whether a cell over several lines is cut as rows are: then a quote was opened before it and never closed."""
-        return swallowed_rows(cell, self.names.index(column), len(self.names), self.delimiter)
+        return swallowed_rows(cell, self._places[self.names.index(column)], self._width, self.delimiter)
 
     def _check_quotes(self) -> None:
         """Refuse a quote that is not closed where its cell ends: rows would disappear in it."""
@@ -113,19 +130,21 @@ class DelimitedText:
                 start = reader.line_num + 1
         except csv.Error as problem:
             what = "a cell is too long" if "limit" in str(problem) else "a double quote is opened and not closed"
-            raise InputError(
-                f"{what} in the row that begins here",
-                where=f"{self.path}:{start}",
-                hint='Close the quote; inside a quoted cell, write a quote twice ("")',
-            ) from None
+            hint = 'Close the quote; inside a quoted cell, write a quote twice ("")'
+            if b'" "' in self._content.split(b"\n", 1)[0]:
+                hint = "The cells seem to be separated by blanks: separate them by commas or tabs (in R: write.csv)"
+            raise InputError(f"{what} in the row that begins here", where=f"{self.path}:{start}", hint=hint) from None
 
     def _ragged(self, error: Exception) -> InputError:
         for line, record in _records(self._content, self.delimiter):
-            if len(record) != len(self.names):
+            if len(record) != self._width:
+                hint = "Correct the row; put a cell that holds the separator or a line end in double quotes"
+                if line <= self._line + 2 and len(record) > self._width:
+                    hint = "If the first line is a title or a comment, delete it; otherwise correct the row"
                 return InputError(
-                    f"{len(record)} columns where the first line has {len(self.names)}",
+                    f"{len(record)} columns where the first line has {self._width}",
                     where=f"{self.path}:{line}",
-                    hint="Correct the row; put a cell that holds the separator or a line end in double quotes",
+                    hint=hint,
                 )
         return InputError(f"the table cannot be parsed ({error})", where=str(self.path), hint="Write it again")
 

@@ -39,6 +39,13 @@ def label_candidates(table: FileTable, item: str, annotator: str) -> list[str]:
     return found
 
 
+def label_describes_item(table: FileTable, item: str, label: str) -> bool:
+    """Whether a column is a text of the items rather than what people said: the same for everybody, and of many kinds."""
+    (items, item_names), (values, names) = (encode(column, str(table.path)) for column in table.columns([item, label]))
+    many = len(values) > len(item_names) and 2 * len(names) > len(item_names)
+    return many and bool((items >= 0).all()) and not _differs(values, items)
+
+
 def _differs(values: Ints, groups: Ints) -> bool:
     """Whether values differ inside a group."""
     known = values >= 0
@@ -79,4 +86,5 @@ def unknown_label_column(table: FileTable, candidates: list[str]) -> InputError:
     if candidates:
         what = f"no column is called label, and any of {listed(candidates)} can be it"
         return column_error(table, what, f"Pass --labels {candidates[0]}, or another")
-    return column_error(table, "no column is known to hold the label", "Pass --labels with its name")
+    hint = "Pass --labels with its name, or --format transposed if every row is a person and every other column an item"
+    return column_error(table, "no column is known to hold the label", hint)

@@ -14,17 +14,33 @@ from dissensus.errors import InputError
 from dissensus.votes.cells import encode, nameable
 from dissensus.votes.decisions import Layout, Wanted
 from dissensus.votes.joined_cells import SEPARATORS, joined_by, separator_of
-from dissensus.votes.label_evidence import label_candidates, refuse_rows_of_several, unknown_label_column
+from dissensus.votes.label_evidence import (
+    label_candidates,
+    label_describes_item,
+    refuse_rows_of_several,
+    unknown_label_column,
+)
 from dissensus.votes.list_cells import holds_lists, holds_objects
 from dissensus.votes.matrix_layouts import (
-    item_of_matrix,
     listed_as_classes,
     matrix_layout,
+    numbered_people,
     numbered_votes,
     sharing_labels,
     with_aggregates,
 )
-from dissensus.votes.roles import TEXTS, column_error, find, has_role, holds_votes, listed, looks_like_person, plain
+from dissensus.votes.roles import (
+    TEXTS,
+    column_error,
+    find,
+    has_role,
+    holds_votes,
+    listed,
+    looks_like_person,
+    names_items,
+    names_people,
+    plain,
+)
 from dissensus.votes.tables import FileTable
 
 
@@ -48,12 +64,12 @@ def find_layout(table: FileTable, wanted: Wanted) -> Layout:
         return Layout("counts", table.names[0], columns=table.names[1:])
     people = [name for name in table.names if looks_like_person(name) and name not in lists]
     if wanted.format is None and not told_long and len(people) > 1:
-        return with_aggregates(Layout("wide", item_of_matrix(table, wanted.items), columns=tuple(people)), table)
+        return with_aggregates(numbered_people(table, wanted, people, lists), table)
     if wanted.format is None and lists and (layout := _lists(table, wanted, lists)) is not None:
         return with_aggregates(layout, table)
     if wanted.format is None and not told_long and (layout := numbered_votes(table, wanted, lists)) is not None:
         return with_aggregates(layout, table)
-    if wanted.format is None and not told_long and _has_rows_of_people(table):
+    if wanted.format is None and wanted.items is None and not told_long and _has_rows_of_people(table):
         return _transposed(table, wanted)
     if wanted.format == "long" or told_long or find(table, "label") is not None or find(table, "annotator") is not None:
         return _long(table, wanted)
@@ -77,7 +93,7 @@ def _lists(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | N
         if wanted.annotators not in (None, *lists) or any(has_role(name, "annotator") for name in scalars):
             return None
         named = [name for name in lists if has_role(name, "label")]
-        others = [name for name in lists if not has_role(name, "annotator")]
+        others = [name for name in lists if not names_people(name)]
         named = named or [name for name in others if holds_votes(name)]
         single = next((name for name in scalars if has_role(name, "label")), None)
         if others and not named and single is not None:
@@ -89,7 +105,7 @@ def _lists(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | N
             what = f"several columns hold lists: {listed(named or others)}"
             raise column_error(table, what, "Pass --labels with the one that holds the votes")
         label = (named or others)[0]
-    people = [name for name in lists if has_role(name, "annotator") and name != label]
+    people = [name for name in lists if names_people(name) and name != label]
     annotator = wanted.annotators or (people[0] if len(people) == 1 else None)
     return Layout("lists", find(table.without([label]), "item", wanted.items), label, annotator)
 
@@ -117,6 +133,11 @@ def _long(table: FileTable, wanted: Wanted) -> Layout:
     if len(set(chosen)) < len(chosen):
         what = "one column cannot be two of item, label, annotator and count"
         raise column_error(table, what, "Pass --items, --labels, --annotators, --count")
+    if wanted.labels is None and annotator is not None and label_describes_item(table, item, label):
+        others = [name for name in label_candidates(table, item, annotator) if name != label]
+        if others:
+            what = f"everybody has the same {label!r} on an item, as if it were the text of the item"
+            raise column_error(table, what, f"Pass --labels with the column of labels: {listed(others)}, or {label}")
     layout = Layout("long", item, label, annotator, count, warnings=warnings)
     if wanted.format is None and wanted.classes is None and (joined := _joined(layout, table)) is not None:
         return joined
@@ -151,7 +172,9 @@ def _joined(layout: Layout, table: FileTable) -> Layout | None:
 def _has_rows_of_people(table: FileTable) -> bool:
     """Whether every row is a person and the other columns are items: no column is called item or label, no person comes
     twice, and columns share labels."""
-    if any(find(table, role) is not None for role in ("item", "label")) or (who := find(table, "annotator")) is None:
+    if sum(map(names_items, table.names)) > 1 or any(has_role(name, "label") for name in table.names):
+        return False
+    if find(table, "item") is not None or (who := find(table, "annotator")) is None:
         return False
     others = [name for name in table.names if name != who]
     people, *columns = table.columns([who, *others])

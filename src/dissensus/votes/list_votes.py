@@ -21,6 +21,7 @@ from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Votes, row_names
 
 FEW_CLASSES = 20
+MANY_LISTS = 10
 
 
 def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes, list[str]]:
@@ -35,6 +36,8 @@ def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     if layout.annotator is not None:
         people = _cells_of(table.columns([layout.annotator])[0], layout, str(table.path))
     _refuse_lists_of_numbers(cells, layout.label, str(table.path))
+    if people is None and wanted.labels is None:
+        _refuse_ticked_boxes(cells, layout.label, str(table.path))
     counted = _counts_classes(cells, layout, table, wanted)
     if layout.item is None:
         codes, names = np.arange(len(cells)), row_names(len(cells))
@@ -98,6 +101,16 @@ def _refuse_lists_of_numbers(cells: list[Cell | None], label: str, where: str) -
             f"{label!r} has one number per class in every row, {'shares' if shares else 'counts'}, and no list of votes"
         )
         raise InputError(what, where=where, hint='Write objects ({"cat": 2, "dog": 1}), or one column per class')
+
+
+def _refuse_ticked_boxes(cells: list[Cell | None], label: str, where: str) -> None:
+    """Refuse lists of different lengths in which no label ever comes twice: several labels of one person look so."""
+    several = [cell for cell in cells if isinstance(cell, list) and len(cell) > 1]
+    lengths = {len(cell) for cell in cells if isinstance(cell, list)}
+    if len(several) < MANY_LISTS or len(lengths) < 2 or any(len(set(cell)) < len(cell) for cell in several):
+        return
+    what = f"no cell of {label!r} has the same label twice: are these several labels of one person, and not votes?"
+    raise InputError(what, where=where, hint=f"If every entry is one person's vote, pass --labels {label}")
 
 
 def _cells_of(column: pa.ChunkedArray, layout: Layout, where: str) -> list[Cell | None]:

@@ -14,6 +14,7 @@ from dissensus.votes.alignment import match_rows
 from dissensus.votes.array_files import load_arrays
 from dissensus.votes.cells import encode, first_not_number, gaps
 from dissensus.votes.files import PathLike, kind_of, row_of_array
+from dissensus.votes.item_columns import item_of_matrix, row_numbers
 from dissensus.votes.names import class_positions, label_name
 from dissensus.votes.roles import column_error, leading_item, listed
 from dissensus.votes.tables import FileTable, open_table
@@ -135,7 +136,11 @@ def array_names(names: NDArray[Any]) -> tuple[str, ...]:
 def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | None = None) -> Matrix:
     """The matrix of a table: these columns, or all but that of the ids; every cell a number."""
     leading = leading_item(table, item)
-    names = tuple(columns) if columns is not None else tuple(name for name in table.names if name != leading)
+    left_out = None
+    if columns is None and leading is not None:
+        leading = item_of_matrix(table, item)
+        left_out = row_numbers(table, leading)
+    names = tuple(columns) if columns is not None else tuple(n for n in table.names if n not in (leading, left_out))
     if not names:
         raise column_error(table, "there is no column of numbers", "Write one column per class")
     cells = table.columns([*([] if leading is None else [leading]), *names])
@@ -152,15 +157,17 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
         if parsed is None:
             row = first_not_number(column)
             what = f"{str(column[row])!r} in column {name!r} is not a number"
-            raise InputError(
-                what, where=table.where(row), hint="Correct the cell; if the column holds the ids, pass --items"
-            )
+            hint = "Correct the cell, or take the column out; ids come in the first column, called `id` (or pass --items)"
+            raise InputError(what, where=table.where(row), hint=hint)
         if np.isnan(parsed).any() and (empty := gaps(column)).any():
             where = table.where(int(np.argmax(empty)))
-            raise InputError(f"column {name!r} is empty or NaN", where=where, hint="Fill in the cell, or drop the row")
+            hint = "Fill in the cell, or drop the row; if an empty cell means 0, write 0 (in pandas: .fillna(0))"
+            raise InputError(f"column {name!r} is empty or NaN", where=where, hint=hint)
         values[:, index] = parsed
     unnamed = table.headless and names == table.names
-    return _named(values, ids, None if unnamed else names, table.path, table.where, table.notes)
+    ignored = () if left_out is None else (f"the column {left_out!r} numbers the rows: ignored",)
+    notes = (*table.notes, *table.notes_on_numbers, *ignored)
+    return _named(values, ids, None if unnamed else names, table.path, table.where, notes)
 
 
 def refuse_lost_rows(table: FileTable, column: str, names: Sequence[str], codes: NDArray[Any]) -> None:

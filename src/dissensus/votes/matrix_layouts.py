@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from dissensus.errors import InputError
 from dissensus.votes.cells import encode, gaps, nameable
 from dissensus.votes.decisions import Layout, Wanted
-from dissensus.votes.evidence import counts_or_ratings, counts_rows, not_a_class, row_sum
+from dissensus.votes.evidence import FEW_ROWS, counts_or_ratings, counts_rows, not_a_class, row_sum
+from dissensus.votes.item_columns import item_of_matrix, row_numbers
 from dissensus.votes.names import positions
 from dissensus.votes.roles import (
-    PATHS,
-    TEXTS,
+    TOTALS,
     Role,
     column_error,
     has_role,
     is_aggregate,
-    leading_item,
     listed,
     looks_like_person,
     looks_like_votes,
@@ -28,6 +30,9 @@ from dissensus.votes.roles import (
 )
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Floats, Ints
+
+SUMS = {"grandtotal", "gesamt", "summe", "insgesamt", "somme", "suma"}
+WRITTEN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?\s*%|[+-]?[0-9]{1,3}(,[0-9]{3})+|0(,0+)?")
 
 
 def with_aggregates(layout: Layout, table: FileTable) -> Layout:
@@ -40,9 +45,24 @@ def with_aggregates(layout: Layout, table: FileTable) -> Layout:
     return replace(layout, warnings=(*layout.warnings, what))
 
 
+def votes_by_number(table: FileTable, lists: Sequence[str]) -> tuple[str, ...]:
+    """The columns `label1`, `label2` …"""
+    return tuple(name for name in table.names if looks_like_votes(name) and name not in lists)
+
+
+def numbered_people(table: FileTable, wanted: Wanted, people: Sequence[str], lists: Sequence[str]) -> Layout:
+    """A table with columns `annotator_1`, `annotator_2` …; refused where they only say who cast `label_1`, `label_2` …"""
+    numbered = [name for name in votes_by_number(table, lists) if name not in people]
+    if len(numbered) == len(people):
+        what = f"{listed(list(people), 3)} stand beside {listed(numbered, 3)}: which columns hold the votes?"
+        hint = f"Pass --ignore {','.join(people)} to read the votes of unknown people in {numbered[0]} …"
+        raise column_error(table, what, f"{hint}, or --ignore {','.join(numbered)}")
+    return Layout("wide", item_of_matrix(table, wanted.items), columns=tuple(people))
+
+
 def numbered_votes(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> Layout | None:
     """A table with columns `label1`, `label2` … of which each holds one vote per item; None where there are none."""
-    columns = tuple(name for name in table.names if looks_like_votes(name) and name not in lists)
+    columns = votes_by_number(table, lists)
     if len(columns) < 2 or any(has_role(name, "annotator") for name in table.names):
         return None
     if all(values is not None for values in table.numbers(columns)):
@@ -53,26 +73,12 @@ def numbered_votes(table: FileTable, wanted: Wanted, lists: Sequence[str]) -> La
     return Layout("wide", item_of_matrix(table, wanted.items), columns=columns, anonymous=True)
 
 
-def item_of_matrix(table: FileTable, given: str | None) -> str | None:
-    """The item column of a table with one row per item: the first, if it is one; else the only one of different ids."""
-    if (leading := leading_item(table, given)) is not None:
-        return leading
-    named = [name for name in table.names if name.lower() in ("id", "uid", "uuid") or names_items(name)]
-    named = named or [name for name in table.names if plain(name) in PATHS | TEXTS]
-    ids = []
-    for name, column in zip(named, table.columns(named), strict=True) if named else ():
-        if nameable(column.type):
-            codes, names = encode(column, str(table.path))
-            ids += [name] * (len(names) == len(codes))
-    return ids[0] if len(ids) == 1 else None
-
-
 def matrix_layout(table: FileTable, wanted: Wanted) -> Layout:
     """A table with one row per item, and one column per class or annotator."""
     item = item_of_matrix(table, wanted.items)
     if absent := [name for name in wanted.columns if name not in table.names]:
         raise column_error(table, f"there is no column {absent[0]!r}", "Pass --columns with some of these names")
-    columns = wanted.columns or tuple(name for name in table.names if name != item)
+    columns = wanted.columns or tuple(name for name in table.names if name not in (item, row_numbers(table, item)))
     if wanted.format == "wide":
         if item is None:
             what = "no column is known to hold the items of this wide table"
@@ -82,11 +88,25 @@ def matrix_layout(table: FileTable, wanted: Wanted) -> Layout:
         return _with_suspect_people(Layout("wide", item, columns=columns), told=bool(wanted.columns))
     if not columns:
         raise column_error(table, "there is no column of numbers", "Write one column per class")
+    if item is not None and wanted.format is None:
+        _refuse_sum_of_rows(table, item, columns)
     if wanted.classes is not None and (wanted.format == "counts" or _names_classes(columns, wanted.classes)):
         return Layout("counts", item, columns=_selected(table, columns, wanted.classes))
     if wanted.format == "counts":
         return _without_sum(Layout("counts", item, columns=columns), table, told=bool(wanted.columns))
     return _by_content(table, item, columns, told=bool(wanted.columns))
+
+
+def _refuse_sum_of_rows(table: FileTable, item: str, columns: Sequence[str]) -> None:
+    """Refuse a last row that is called `Total` and is the sum of the others: it is no item, and all votes count twice."""
+    (ids,) = table.columns([item])
+    last = "" if len(ids) < FEW_ROWS else str(ids[len(ids) - 1])
+    if plain(last) not in TOTALS | SUMS:
+        return
+    values = [column for column in table.numbers(columns) if column is not None]
+    if values and all(2 * column[-1] == column.sum() for column in values):
+        what, where = f"the last row, {last!r}, is the sum of all others and no item", table.where(len(ids) - 1)
+        raise InputError(what, where=where, hint="Delete it, or pass --format counts to keep it")
 
 
 def _with_suspect_people(layout: Layout, *, told: bool) -> Layout:
@@ -122,12 +142,16 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
             raise column_error(table, "no column is known to hold the items", hint)
         layout = _numeric(table, item, numeric, {name: cells[name] for name in numeric}, told=told)
         return layout if told else with_aggregates(layout, table)
+    _refuse_written_numbers(table, texts)
     if item is not None and len(cells) > 1:
         made = [] if told else [name for name in cells if is_aggregate(name)]
         said = {name: column for name, column in cells.items() if name not in made}
-        sharing = sharing_labels(list(said.values()), table) if said else []
-        people = tuple(name for name, shares in zip(said, sharing, strict=True) if shares)
+        groups = dict(zip(said, label_groups(list(said.values()), table), strict=True)) if said else {}
+        together = Counter(groups.values())
+        people = tuple(name for name, group in groups.items() if together[group] > 1)
         others = [name for name in said if name not in set(people)]
+        if len({groups[name] for name in people}) > 1 and not told:
+            raise _several_questions(table, people, groups)
         if len(people) > 1 and all(_is_free_text(cells[name]) for name in others) and not (told and others):
             return _without_made(Layout("wide", item, columns=(*people, *made)))
         if len(people) > 1 and others and not told:
@@ -138,14 +162,40 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
         raise column_error(table, "cannot tell what these columns hold", hint)
     if len(numeric) > 1:
         other = [name for name in texts if name not in beside]
-        hint = f"Pass --ignore {','.join(other)} if there are votes in the others, or --columns with those that hold them"
+        hint = (
+            "If every row is one vote, pass --items, --annotators and --labels; if every row is one item, pass "
+            f"--ignore {','.join(other)}, or --columns with the columns that hold votes"
+        )
         raise column_error(table, f"numbers beside labels ({listed(other)}): which columns hold votes?", hint)
+    if len(table.names) == 1 and len(table.names[0].split()) > 1:
+        hint = "The cells seem to be separated by blanks: separate them by commas or tabs"
+        raise column_error(table, "there is one column", hint)
     raise column_error(
         table,
         "this is not a long table, a count matrix or a wide table",
         "Name the columns with --items, --labels and --annotators, or the layout with --format; "
         "if the first line is already data, add a header above it",
     )
+
+
+def _refuse_written_numbers(table: FileTable, texts: Mapping[str, pa.ChunkedArray]) -> None:
+    """Refuse columns of `20%` or `1,000`, which are no labels; `3,4` may be two labels."""
+    for name, column in texts.items():
+        names = encode(column, str(table.path))[1]
+        if names and all(map(WRITTEN_NUMBER.fullmatch, names)):
+            what = f"the cells of {name!r} are numbers with a percent sign or a comma, as {names[0]!r}"
+            hint = f"Write counts as plain numbers, or pass --ignore {name}; --format wide reads the cells as labels"
+            raise column_error(table, what, hint)
+
+
+def _several_questions(table: FileTable, people: Sequence[str], groups: Mapping[str, int]) -> InputError:
+    kinds = [
+        [name for name in people if groups[name] == group] for group in dict.fromkeys(groups[name] for name in people)
+    ]
+    first, second = sorted(kinds, key=lambda names: any(map(names_items, names)))[:2]
+    what = f"two kinds of columns, which share no label: {listed(first, 3)}; and {listed(second, 3)}"
+    hint = f"Pass --columns with those that hold the votes (--columns {','.join(first[:8])}), or --format wide for all"
+    return column_error(table, what, hint)
 
 
 def _is_winner(column: pa.ChunkedArray, name: str, counts: dict[str, Floats]) -> bool:
@@ -159,6 +209,9 @@ def _numeric(
     """Columns of numbers: counts of classes, or what people said. Refused where the evidence is thin."""
     if not told:
         values = _without_means(values)
+        if ids := [name for name in values if names_items(name)]:
+            hint = f"Pass --items {ids[0]} if it names the items, or --ignore {ids[0]}"
+            raise column_error(table, f"{ids[0]!r} is named as a column of ids, and no class or person", hint)
     columns = tuple(values)
     with_gaps = any(gaps(cells[name]).any() for name, column in values.items() if np.isnan(column).any())
     first = values[columns[0]]
@@ -171,7 +224,7 @@ def _numeric(
         sums = np.nansum(matrix, 1)
         if len(sums) > 3 and sums.min() == sums.max():
             what = f"empty cells beside numbers that sum to {sums[0]:g} in every row: counts, or what people said?"
-            raise column_error(table, what, f"{settle} (then write 0 into the empty cells)")
+            raise column_error(table, what, f"{settle} (then write 0 into the empty cells; in pandas: .fillna(0))")
         return _wide_of_numbers(table, Layout("wide", item, columns=columns), told=told)
     layout = _without_sum(Layout("counts", item, columns=columns), table, told=told)
     matrix = np.stack([values[name] for name in layout.columns], 1)
@@ -244,7 +297,9 @@ def needs_listed_classes(counts: Ints, classes: Sequence[str]) -> bool:
     column of totals is.
     """
     roles: tuple[Role, ...] = ("label", "annotator")
-    odd = any(looks_like_person(name) or any(has_role(name, role) for role in roles) for name in classes)
+    odd = any(
+        looks_like_person(name) or names_items(name) or any(has_role(name, role) for role in roles) for name in classes
+    )
     return odd or row_sum(counts.astype(float), classes) is not None
 
 
@@ -256,14 +311,21 @@ def _is_free_text(column: pa.ChunkedArray) -> bool:
 
 def sharing_labels(columns: list[pa.ChunkedArray], table: FileTable) -> list[bool]:
     """Whether each column shares a label with another one: columns of annotators do, columns of texts do not."""
-    codes, names = encode_together(columns, str(table.path))
-    pairs = np.unique(np.arange(len(columns))[:, None] * (len(names) + 1) + codes + 1)
-    column, label = np.divmod(pairs, len(names) + 1)
-    column, label = column[label > 0], label[label > 0]
-    shared = np.bincount(label, minlength=len(names) + 1)[label] > 1
-    found = np.zeros(len(columns), bool)
-    found[column[shared]] = True
-    return [bool(shares) for shares in found]
+    groups = label_groups(columns, table)
+    return [groups.count(group) > 1 for group in groups]
+
+
+def label_groups(columns: list[pa.ChunkedArray], table: FileTable) -> list[int]:
+    """The group of each column. Columns that share a label, directly or through others, are one group."""
+    codes, _ = encode_together(columns, str(table.path))
+    group = list(range(len(columns)))
+    first_with: dict[int, int] = {}
+    for column, own in enumerate(codes):
+        for label in np.unique(own[own >= 0]).tolist():
+            other = group[first_with.setdefault(label, column)]
+            if other != (mine := group[column]):
+                group = [other if number == mine else number for number in group]
+    return group
 
 
 def encode_together(columns: list[pa.ChunkedArray], where: str) -> tuple[Ints, tuple[str, ...]]:

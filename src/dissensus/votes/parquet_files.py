@@ -36,9 +36,9 @@ class ParquetRows:
                 hint = "Write the file again with other names"
                 raise InputError("the name of a column is not UTF-8 text", where=str(path), hint=hint) from None
             schema = self._file.schema_arrow
-            self.names = tuple(schema.names)
             self._rows = self._file.metadata.num_rows
             metadata = schema.metadata or {}
+            self.names = _index_first(tuple(schema.names), metadata.get(b"pandas"))
         if not 0 <= self._rows <= MOST_CELLS:
             what = f"{self._rows:,} rows do not fit in memory"
             raise InputError(what, where=str(path), hint="Count the votes first: write item, label and count")
@@ -61,7 +61,20 @@ class ParquetRows:
             batch = next(self._file.iter_batches(batch_size=HEAD, use_threads=False), None)
             table = pa.table({}) if batch is None else pa.Table.from_batches([batch])
             table.validate(full=True)
-            return table
+            return table.select(self.names) if table.num_columns == len(set(self.names)) else table
+
+
+def _index_first(names: tuple[str, ...], pandas: bytes | None) -> tuple[str, ...]:
+    """The columns with the index of a data frame first, as in its CSV: pandas writes it behind the others."""
+    if pandas is None or len(set(names)) < len(names):
+        return names
+    try:
+        described = json.loads(pandas)
+    except (ValueError, RecursionError):
+        return names
+    index = described.get("index_columns") if isinstance(described, dict) else None
+    first = [name for name in index if isinstance(name, str) and name in names] if isinstance(index, list) else []
+    return (*dict.fromkeys(first), *(name for name in names if name not in first))
 
 
 def _classes(metadata: bytes | None, path: PathLike) -> tuple[str, ...] | None:

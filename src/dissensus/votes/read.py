@@ -141,7 +141,7 @@ def _from_table(path: PathLike, wanted: Wanted) -> Votes:
         TITLES[layout.kind],
         _roles(layout),
         (*layout.ignored(table), *wanted.ignore),
-        (*table.notes, *layout.notes, *notes),
+        (*table.notes, *table.notes_on_numbers, *layout.notes, *notes),
         layout.warnings,
         _unnamed(layout, table, wanted),
     )

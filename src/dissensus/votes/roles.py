@@ -50,9 +50,11 @@ VOTE_COLUMN = re.compile("(label|annotation|vote|answer|rating|score|response|ju
 OF_ANNOTATORS = re.compile(".*(annotator|worker|rater|coder|label+er|turker)(id|ids|name)?")
 HOLDS_VOTES = re.compile(".*(label|annotation|vote|answer|rating|response|judge?ment|choice|opinion)(s|count|counts)?")
 AGGREGATE = re.compile(
-    "(gold|golden|true|correct|hard|final|majority|consensus|aggregated?|adjudicated|resolved|mean|avg|average|median"
-    "|mode|normali[sz]ed)(label|class|vote|answer|annotation|rating|score|value)?|(ground)?truth|std|sd|stdev|variance|entropy"
-    "|agreement|disagreement|confidence|kappa"
+    "(label|crowd)?(gold|golden|true|correct|hard|final|majority|consensus|agg|aggregated?|adjudicated|resolved|mean|avg|average"
+    "|median|mode|normali[sz]ed|mostcommon|mostfrequent|predicted|pred)"
+    "(label|class|vote|answer|annotation|rating|score|value|decision)?"
+    "|goldstandard|(ground)?truth(label|class)?|gt(label|class)?|ytrue|ypred|target|reference(label)?|adjudication|(model)?prediction"
+    "|std|sd|stdev|variance|entropy|agreement|disagreement|confidence|kappa"
 )
 PATHS = {"imagepath", "imagename", "imagefile", "imageurl", "filepath", "file", "path", "url"}
 TEXTS = {"text", "sentence", "tweet", "comment", "post", "utterance", "content"}
@@ -136,7 +138,12 @@ def leading_item(table: FileTable, given: str | None) -> str | None:
     if given is not None:
         return find(table, "item", given)
     first = table.names[0]
-    known = not first.strip() or first == "Unnamed: 0" or has_role(first, "item") or ENDS_IN_ID.fullmatch(first)
+    known = (
+        not first.strip()
+        or first in ("Unnamed: 0", "__index_level_0__")
+        or has_role(first, "item")
+        or ENDS_IN_ID.fullmatch(first)
+    )
     return first if known else None
 
 

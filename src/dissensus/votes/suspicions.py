@@ -17,7 +17,8 @@ from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Votes
 
 NO_VOTE = {"", "-1", "nan", "na", "n/a", "#n/a", "none", "null", "?", "-", "nil", "missing", "empty"}
-FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*(e[+-]?[0-9]+)?")
+FRACTION = re.compile(r"[+-]?[0-9]*[.,][0-9]*[1-9][0-9]*(e[+-]?[0-9]+)?")
+WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 FEW_CLASSES = 5
 FEW_ITEMS = 5
 LONG_NAME = 80
@@ -31,12 +32,14 @@ STATES = {"status", "state", "assignmentstatus", "annotationstatus", "responsest
 NOT_COUNTED = {
     "rejected", "cancelled", "canceled", "skipped", "discarded", "expired", "draft", "pending", "deleted", "returned",
 }  # fmt: skip
+MOST_COLUMNS, MOST_CLASSES = 50, 100
+MANY_DISPUTED = 15
 PEOPLE_IN_COLUMNS = ("wide table", "matrix of answers", "peerannot answers")
 
 
 def suspicions(votes: Votes, table: FileTable | None, wanted: Wanted) -> list[str]:
     """Everything that looks odd, in words."""
-    found = [*_about_names(votes, wanted), *_about_sizes(votes, wanted)]
+    found = [*_about_names(votes, wanted), *_about_sizes(votes, wanted), *_about_ids(votes), *_about_people(votes)]
     if table is not None and votes.read_as is not None:
         found += [*_about_items(votes, table), *_about_rows(votes, table)]
     return found
@@ -69,9 +72,45 @@ def _about_names(votes: Votes, wanted: Wanted) -> Iterator[str]:
     if len(fractions) > 10 and 2 * len(fractions) > len(votes.classes):
         shown = f"{len(fractions):,} of {len(votes.classes):,} classes are fractions ({listed(fractions[:3])}, …)"
         yield f"{shown}: continuous values are no classes (--labels names another column; round or bin them first)"
+    if commas := [name for name in votes.classes if WITH_COMMA.fullmatch(name)]:
+        yield f"the class {commas[0]!r} is a number with a comma, and is named as it is written (write points instead)"
+    nested = [name for name in votes.classes if re.fullmatch(r"\[\{.*\}\]|\{.*\}", name.strip(), re.DOTALL)]
+    if nested:
+        shown = nested[0] if len(nested[0]) < LONG_NAME else nested[0][:LONG_NAME] + "…"
+        yield f"the class {shown!r} is JSON, and the answer only a part of it (write the answers into their own column)"
     long = next((name for name in votes.classes if "\n" in name or len(name) > LONG_NAME), None)
     if long is not None:
         yield f"the class {long[:40] + '…'!r} is long or has several lines: is it a text? (--labels names another column)"
+
+
+def _about_ids(votes: Votes) -> Iterator[str]:
+    """Ids that a spreadsheet shows as the same."""
+    for what, names in (("items", votes.items), ("annotators", votes.annotators or ())):
+        padded = [name for name in names if name != name.strip()]
+        known = frozenset(names) if padded else frozenset()
+        if same := [name for name in padded if name.strip() in known]:
+            shown = f"the {what} {same[0].strip()!r} and {same[0]!r} differ only in blanks"
+            yield f"{shown}, as {len(same):,} do, and count as two (correct the file)"
+
+
+def _about_people(votes: Votes) -> Iterator[str]:
+    """Somebody in a column who says what most others say, always: made from their votes?"""
+    wide = votes.read_as is not None and votes.read_as.layout == "wide table"
+    if not wide or votes.annotators is None or len(votes.annotators) < 3 or not 1 < len(votes.classes) <= MOST_CLASSES:
+        return
+    counts, totals = votes.counts, votes.votes_per_item
+    second, first = np.partition(counts, -2, axis=1)[:, -2:].T
+    for person, name in enumerate(votes.annotators[:MOST_COLUMNS]):
+        own = votes.annotator == person
+        row = votes.item[own]
+        agree = counts[row, votes.label[own]] - 1  # of the others with this one
+        others = np.where(
+            agree + 1 == first[row], second[row], first[row]
+        )  # for the class that most others chose instead
+        disputed = np.maximum(agree, others) < totals[row] - 1
+        if len(row) == len(votes) and disputed.sum() >= MANY_DISPUTED and (agree >= others).all():
+            shown = f"{name!r} has the most frequent label of the others in every row: is it made from them?"
+            yield f"{shown} (--ignore {name} leaves it out)"
 
 
 def _parts(name: str) -> list[str]:
@@ -85,6 +124,8 @@ def _about_sizes(votes: Votes, wanted: Wanted) -> Iterator[str]:
     if occurring > max(FEW_CLASSES, items / 10):
         yield f"{classes:,} classes for {items:,} items are many (--labels names another column)"
     per_item = votes.votes_per_item
+    if classes == 1 and wanted.classes is None and items >= FEW_ITEMS:
+        yield f"there is only one class, {votes.classes[0]!r} (--labels names another column; ticks are no classes)"
     by_place = votes.read_as is not None and votes.read_as.layout in PEOPLE_IN_COLUMNS
     if by_place and votes.annotators is not None and items > 1 and len(votes.annotators) > MANY_PER_ITEM * items:
         shown = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from dissensus.errors import InputError
-from dissensus.votes.cells import numbers
+from dissensus.votes.cells import numbers, with_points
 from dissensus.votes.delimited import DELIMITERS, DelimitedText
 from dissensus.votes.files import PathLike, kind_of, read_text_bytes, row_of_array
 from dissensus.votes.json_rows import JsonRows
@@ -40,9 +40,11 @@ class FileTable:
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     headless: bool = False
+    commas_are_free: bool = False  # to be decimal marks, because another mark separates the cells
     lost_rows: Callable[[str, str], bool] = lambda cell, column: False  # noqa: ARG005
     _known: dict[str, pa.ChunkedArray] = field(default_factory=dict, repr=False)
     _parsed: dict[str, Floats | None] = field(default_factory=dict, repr=False)
+    _with_commas: list[str] = field(default_factory=list, repr=False)
 
     def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """These columns, read in one pass; what was read once is kept. A table without rows is refused."""
@@ -59,7 +61,15 @@ class FileTable:
         for name, column in zip(names, self.columns(names), strict=True):
             if name not in self._parsed:
                 self._parsed[name] = numbers(column)
+                if self._parsed[name] is None and self.commas_are_free and (points := with_points(column)) is not None:
+                    self._parsed[name] = numbers(points)
+                    self._with_commas.append(name)
         return [self._parsed[name] for name in names]
+
+    @property
+    def notes_on_numbers(self) -> tuple[str, ...]:
+        """What is said about numbers that were read from these columns."""
+        return (f"numbers have a decimal comma, as in {self._with_commas[0]!r}",) if self._with_commas else ()
 
     def head(self) -> dict[str, pa.ChunkedArray]:
         """All columns of the first rows, to see what kind of cells they hold."""
@@ -99,7 +109,16 @@ def open_table(path: PathLike) -> FileTable:
     elif kind in DELIMITERS:
         text = DelimitedText(path, read_text_bytes(path), DELIMITERS[kind])
         table = FileTable(
-            path, text.names, text.read, text.head, text.line, None, text.notes, text.headless, text.lost_rows
+            path,
+            text.names,
+            text.read,
+            text.head,
+            text.line,
+            None,
+            text.notes,
+            text.headless,
+            text.delimiter != ",",
+            text.lost_rows,
         )
     else:
         raise InputError(
@@ -109,5 +128,6 @@ def open_table(path: PathLike) -> FileTable:
         raise InputError("the table has no columns", where=str(path), hint="Write at least an item and a label per row")
     if repeated := [name for name, times in Counter(table.names).items() if times > 1]:
         what = f"the header names {', '.join(map(repr, sorted(repeated)))} more than once"
-        raise InputError(what, where=str(path), hint="Give every column its own name")
+        hint = "Give every column its own name; if the first line is a title, delete it"
+        raise InputError(what, where=str(path), hint=hint)
     return table

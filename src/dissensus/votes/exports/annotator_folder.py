@@ -7,6 +7,7 @@ any long table; a column that names annotators would contradict the file names a
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,14 @@ TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq")
 
 
 def _recognises(document: Document) -> bool:
-    if not isinstance(document, FolderDocument) or len(document.files) < 2:
+    if not isinstance(document, FolderDocument) or len(_tables(document)) < 2:
         return False
-    return all(file.suffix.lower() in TABLES for file in document.files)
+    return all(file.suffix.lower() in TABLES for file in _tables(document))
+
+
+def _tables(document: FolderDocument) -> list[Path]:
+    """The files of a folder without a README and a licence."""
+    return [file for file in document.files if file.stem.lower() not in ("readme", "license", "licence")]
 
 
 def _read(document: FolderDocument, asked: Asked) -> VoteRows:
@@ -36,7 +42,8 @@ def _read(document: FolderDocument, asked: Asked) -> VoteRows:
     skipped: Counter[str] = Counter()
     used: tuple[str, str] | None = None
     others: dict[str, None] = {}
-    for file in document.files:
+    files = _tables(document)
+    for file in files:
         table = open_table(file)
         chosen = _columns(table, asked)
         if used not in (None, chosen):
@@ -56,7 +63,7 @@ def _read(document: FolderDocument, asked: Asked) -> VoteRows:
             raise InputError("the item is empty", where=where, hint=f"Fill in the column {chosen[0]!r}, or drop the row")
     if used is None:
         raise InputError("there is no table in the folder", where=str(document.path), hint="Write one CSV per annotator")
-    repeated = [name for name, times in Counter(file.stem for file in document.files).items() if times > 1]
+    repeated = [name for name, times in Counter(file.stem for file in files).items() if times > 1]
     if repeated:
         what = f"two files are called {repeated[0]!r}"
         raise InputError(what, where=str(document.path), hint="Name every file after another annotator")
@@ -69,7 +76,7 @@ def _read(document: FolderDocument, asked: Asked) -> VoteRows:
         lambda vote: places[vote][0].where(places[vote][1]),
         ignored=tuple(others),
         skipped=skipped,
-        notes=(f"{len(document.files)} files, each by one annotator",),
+        notes=(f"{len(files)} files, each by one annotator",),
     )
 
 

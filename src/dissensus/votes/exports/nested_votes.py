@@ -25,13 +25,14 @@ from dissensus.votes.exports.reader import (
     name_of,
     needed,
 )
-from dissensus.votes.roles import RANKS, holds_votes, names_items, names_people, plain
+from dissensus.votes.roles import RANKS, holds_votes, listed, names_items, names_people, plain
 
 PLACES = {"start", "end", "startoffset", "endoffset", "points", "bbox", "x", "y", "width", "height", "polygon", "result"}
 OTHERS = {"_input_hash", "_task_hash", "annotation_approver"}  # fields of platforms that have their own reader
 COUNTED = {"submitted", "completed", "approved", "accepted", "finished", "done", "valid"}
 CANCELLED = ("was_cancelled", "cancelled", "skipped", "rejected")
 HEAD = 20
+MANY_ENTRIES = 20
 
 
 class Shape(NamedTuple):
@@ -46,10 +47,10 @@ def _records(document: Document) -> Iterator[tuple[Place, str | None, Record]]:
     if isinstance(document, JsonDocument) and isinstance(document.value, dict):
         for index, (key, record) in enumerate(document.value.items()):
             if isinstance(record, dict):
-                yield Place(document, index), key, record
+                yield Place(document, index), key, _with_entries(record)
     elif isinstance(document, (JsonDocument, LinesDocument)) and not _is_plain(document):
         for place, record in document.records():
-            yield place, None, record
+            yield place, None, _with_entries(record)
 
 
 def _is_plain(document: JsonDocument | LinesDocument) -> bool:
@@ -61,7 +62,7 @@ def _is_plain(document: JsonDocument | LinesDocument) -> bool:
 
 def _head(document: Document) -> list[Record]:
     if isinstance(document, LinesDocument):
-        return document.head
+        return [_with_entries(record) for record in document.head]
     return [record for _, (_, _, record) in zip(range(HEAD), _records(document), strict=False)]
 
 
@@ -79,6 +80,23 @@ def _shape(records: list[Record]) -> Shape | None:
     return next(iter(shapes)) if len(shapes) == 1 else None
 
 
+def _with_entries(record: Record) -> Record:
+    """A record in which votes by column, as Hugging Face writes a list of objects, are a list of objects:
+    `{"label": ["cat", "dog"], "worker": ["w1", "w2"]}`."""
+    return {name: _entries(value) if _is_by_column(value) else value for name, value in record.items()}
+
+
+def _is_by_column(value: Any) -> bool:
+    if not isinstance(value, dict) or not all(isinstance(cells, list) for cells in value.values()):
+        return False
+    named = any(plain(name) in RANKS["label"][0] for name in value) and any(map(names_people, value))
+    return named and len({len(cells) for cells in value.values()}) == 1
+
+
+def _entries(columns: Mapping[str, list[Any]]) -> list[Record]:
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
 def _is_vote(entry: Any) -> bool:
     return isinstance(entry, dict) and not ({plain(name) for name in entry} & PLACES) and bool(_label_fields(entry))
 
@@ -89,8 +107,11 @@ def _is_doccano(name: str, entries: list[Any]) -> bool:
 
 def _is_by_class(name: str, value: Mapping[str, Any]) -> bool:
     named = holds_votes(name) or plain(name).endswith("distribution")
-    return named and all(
-        isinstance(people, list) and all(isinstance(who, str) for who in people) for people in value.values()
+    columns = any(plain(key) in RANKS["label"][0] or names_people(key) for key in value)
+    return (
+        named
+        and not columns
+        and all(isinstance(people, list) and all(isinstance(who, str) for who in people) for people in value.values())
     )
 
 
@@ -124,12 +145,12 @@ def _read_lists(
     votes = VoteList()
     entries: list[tuple[Place, str | None, Record, Record]] = []
     for place, key, record in records:
-        listed = record.get(shape.field) or []
-        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        found = record.get(shape.field) or []
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
             raise InputError(f"{shape.field!r} is not a list of objects", where=str(place), hint="Correct the record")
-        if not listed:
+        if not found:
             votes.skip("records without a vote")
-        entries += [(place, key, record, entry) for entry in listed]
+        entries += [(place, key, record, entry) for entry in found]
     fields = dict.fromkeys(name for *_, entry in entries for name in _label_fields(entry))
     kinds = {name: _not_single(name, entries) for name in fields}
     if asked.labels is not None and any(asked.labels in entry for *_, entry in entries):
@@ -183,9 +204,26 @@ def _read_by_class(records: list[tuple[Place, str | None, Record]], shape: Shape
             votes.skip("records without a vote")
         for label, person in cast:
             votes.add(needed(item, "item", place), label, name_of(person, "annotator", place), place)
+    _refuse_columns([record[shape.field] for _, _, record in records], shape.field, str(records[0][0].document.path))
     columns = {"item": item_field or "the key", "annotator": shape.field, "label": f"the keys of {shape.field}"}
     others = dict.fromkeys(name for _, _, record in records for name in record if name not in (item_field, shape.field))
     return votes.rows("records with people by class", columns, classes=tuple(sorted(classes)), ignored=tuple(others))
+
+
+def _refuse_columns(objects: list[Mapping[str, list[Any]]], field: str, where: str) -> None:
+    """Refuse lists that may be the columns of a table: people come again, and nobody is ever under two keys."""
+    lists: dict[str, list[str]] = {}
+    for by_class in objects:
+        for key, people in by_class.items():
+            lists.setdefault(key, []).extend(map(str, people))
+    people_by_key = [set(people) for people in lists.values()]
+    entries, everybody = sum(map(len, lists.values())), set[str]().union(*people_by_key)
+    if entries >= MANY_ENTRIES and entries >= 3 * len(everybody) and sum(map(len, people_by_key)) == len(everybody):
+        what = (
+            f"{field!r} has lists under {listed(list(lists), 4)}, and nobody is under two: people by class, or columns?"
+        )
+        hint = 'Write a list of objects per item: [{"annotator": "ann", "label": "cat"}]'
+        raise InputError(what, where=where, hint=hint)
 
 
 def _names_an_item(name: str) -> bool:
