@@ -139,7 +139,7 @@ def whole_matrix(values: NDArray[Any]) -> Ints | None:
     if values.ndim != 2 or values.dtype.kind not in "iuf" or not values.size:
         return None
     if values.dtype.kind != "f":
-        return values.astype(np.int64) if -(2**53) < values.min() and values.max() < 2**53 else None
+        return values.astype(np.int64) if values.min() > -(2**53) and values.max() < 2**53 else None
     gaps = np.isnan(values)
     filled = np.where(gaps, 0, values)
     if not (np.isfinite(filled) & (filled == np.floor(filled)) & (np.abs(filled) < 2**53)).all():
