@@ -281,7 +281,74 @@ def test_a_long_data_frame_is_read_as_votes():
     by_index = VoteClassifier(head="linear").fit(pd.DataFrame(X, index=DATA.votes.items).add_prefix("x"), shuffled)
     assert np.allclose(by_votes.predict_proba(X), by_index.predict_proba(X), atol=1e-6)
     with pytest.raises(InputError, match="name no item and label"):
-        VoteClassifier(head="linear").fit(X, pd.DataFrame({"a": [1], "b": [2]}))
+        VoteClassifier(head="linear").fit(X, pd.DataFrame({"a": ["1"], "b": [2]}))
+
+
+FIXED = {"head": "linear", "weight_decay": 0.1}
+
+
+def test_items_of_a_long_frame_are_matched_by_name_by_number_or_by_plain_order_and_never_by_accident():
+    expected = VoteClassifier(**FIXED).fit(X, long_frame(DATA.votes)).predict_proba(X)
+    shuffled = long_frame(DATA.votes).sample(frac=1, random_state=0)
+    with pytest.raises(InputError, match="scattered"):
+        VoteClassifier(**FIXED).fit(X, shuffled)
+    with pytest.raises(InputError, match="scattered"):
+        VoteClassifier(**FIXED).fit(pd.DataFrame(X).add_prefix("x"), shuffled)
+    numbered = shuffled.assign(item=shuffled["item"].str.removeprefix("item").astype(int))
+    assert np.allclose(VoteClassifier(**FIXED).fit(X, numbered).predict_proba(X), expected)
+    other = pd.DataFrame(X, index=["else", *DATA.votes.items[1:]]).add_prefix("x")
+    with pytest.raises(InputError, match="are in the index of the features, the others are not"):
+        VoteClassifier(**FIXED).fit(other, long_frame(DATA.votes))
+
+
+def test_a_count_column_of_a_long_frame_is_counted_and_a_missing_label_is_no_class():
+    frame = long_frame(DATA.votes)
+    counted = frame.value_counts(["item", "label"], sort=False).reset_index(name="count")
+    indexed = pd.DataFrame(X, index=DATA.votes.items).add_prefix("x")
+    expected = VoteClassifier(**FIXED).fit(X, frame).predict_proba(X)
+    assert np.allclose(VoteClassifier(**FIXED).fit(indexed, counted).predict_proba(indexed), expected)
+    with pytest.raises(InputError, match="1 rows have no label"):
+        VoteClassifier(**FIXED).fit(X, frame.assign(label=frame["label"].where(frame.index != 3)))
+    with pytest.raises(InputError, match="not whole numbers"):
+        VoteClassifier(**FIXED).fit(indexed, counted.assign(count=0.5))
+
+
+def test_a_data_frame_of_counts_has_its_classes_in_its_columns():
+    counts = pd.DataFrame(DATA.votes.counts, columns=DATA.votes.classes)
+    model = VoteClassifier(**FIXED).fit(X, counts)
+    assert model.classes_.tolist() == list(DATA.votes.classes)
+    assert model.score(X, counts) == model.score(X, counts[counts.columns[::-1]]) == model.score(X, DATA.votes)
+    assert VoteClassifier(**FIXED).fit(X, counts.div(counts.sum(axis=1), axis=0)).score(X, counts) == model.score(
+        X, counts
+    )
+    with pytest.raises(InputError, match="'total' is the sum of the others"):
+        VoteClassifier(**FIXED).fit(X, counts.assign(total=counts.sum(axis=1)))
+    with pytest.raises(InputError, match="name no item and label"):
+        VoteClassifier(**FIXED).fit(X, counts.assign(id=range(len(X))))
+    with pytest.raises(InputError, match="same index in another order"):
+        VoteClassifier(**FIXED).fit(pd.DataFrame(X).add_prefix("x"), counts.sample(frac=1, random_state=0))
+    with pytest.raises(InputError, match="class 'wolf' is not one of"):
+        model.score(X, counts.rename(columns={DATA.votes.classes[0]: "wolf"}))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_labels_that_are_missing_beside_text_are_refused(missing):
+    labels = np.array(DATA.classes)[DATA.labels].astype(object)
+    labels[3] = missing
+    with pytest.raises(InputError, match="several kinds"):
+        VoteClassifier(**FIXED).fit(X, labels)
+
+
+def test_features_that_float32_cannot_hold_are_refused():
+    wide = X.astype(np.float64)
+    with pytest.raises(InputError, match="float32 cannot tell apart"):
+        VoteClassifier(**FIXED).fit(wide + 1e9, DATA.votes)
+    with pytest.raises(InputError, match=r"beyond 3\.4e38"):
+        VoteClassifier(**FIXED).fit(wide * 1e300, DATA.votes)
+    near = VoteClassifier(**FIXED).fit(wide + 1e4, DATA.votes)
+    assert near.score(wide + 1e4, DATA.votes) == pytest.approx(
+        VoteClassifier(**FIXED).fit(X, DATA.votes).score(X, DATA.votes), abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from dissensus.training.selection.linear_candidates import CAUTION, linear_candi
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
 from dissensus.training.selection.pool_weights import pool_weights
 from dissensus.training.selection.pooled_training import folds_of, useful_temperature
+from dissensus.training.selection.vote_weights import repetition, vote_weights
 from dissensus.votes.votes import Votes
 
 DATA = crowd(items=120, classes=3, votes=8)
@@ -201,3 +202,78 @@ def test_a_temperature_is_used_only_where_it_helps_the_other_half():
     people = 0.9 * DATA.people + 0.1 / 3
     assert useful_temperature(torch.log_softmax(3 * people.log(), 1), people, DATA.labels, 0).value == pytest.approx(3)
     assert useful_temperature(people.log(), people, DATA.labels, 0).value == 1
+
+
+def unequally_judged(items, seed, votes, private=0.0):
+    """People judge by eight features; with `private`, also by something about the item that no feature shows."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(items, 8))
+    logits = x @ np.random.default_rng(9).normal(size=(8, 3)) * 0.5 + private * rng.normal(size=(items, 3))
+    probs = torch.softmax(torch.from_numpy(logits), 1).numpy()
+    counts = np.stack([rng.multinomial(number, row) for number, row in zip(votes, probs, strict=True)])
+    return Data.of_votes(Votes.from_counts(counts), x=torch.from_numpy(x).float())
+
+
+@pytest.mark.parametrize("private", [0.0, 1.0])
+def test_items_with_many_votes_count_more_than_those_with_one(private):
+    excess = []
+    for seed in range(3):
+        data = unequally_judged(120, seed, np.where(np.arange(120) % 2, 100, 1), private)
+        others = unequally_judged(1_000, 100 + seed, np.full(1_000, 100), private)
+        trained = train_pool(lesson(data), CandidateGrid(mlps=()))
+        reference = votes_baseline(data.x, data.people, data.counts.sum(1), others.x)
+        pooled = torch.log_softmax(trained.model.predict(others.x).log_probs.detach() / trained.temperature.value, 1)
+        losses = [float(-(others.people * log_probs).sum(1).mean()) for log_probs in (pooled, reference)]
+        excess.append(losses[0] - losses[1])
+    assert np.mean(excess) < 0.005
+
+
+def test_the_worth_of_votes_depends_on_how_often_they_repeat_each_other():
+    votes = np.where(np.arange(400) % 2, 50, 2)
+    ratios = []
+    for private in (0.0, 0.7, 8.0):
+        data = unequally_judged(400, 3, votes, private)
+        weights = vote_weights(lesson(data), folds_of(lesson(data)))
+        ratios.append(1.0 if weights is None else float(weights[1] / weights[0]))
+    assert ratios[0] > 10 > ratios[1] > 2 > ratios[2]
+
+
+def test_repetition_is_what_a_crowd_was_made_with():
+    rng = np.random.default_rng(0)
+    votes = rng.integers(1, 30, 4_000)
+    shares = rng.dirichlet(np.array([2.0, 1.0, 1.0]), 4_000)  # of a Dirichlet of total 4: 1 / (1 + 4)
+    counts = np.stack([rng.multinomial(number, row) for number, row in zip(votes, shares, strict=True)])
+    probs = torch.tensor([[0.5, 0.25, 0.25]]).double().expand(4_000, -1)
+    assert repetition(torch.from_numpy(counts), probs) == pytest.approx(0.2, abs=0.02)
+
+
+def test_equal_numbers_of_votes_and_targets_without_votes_leave_the_weights_alone():
+    unequal = unequally_judged(60, 0, np.where(np.arange(60) % 2, 100, 1))
+    assert vote_weights(lesson(), folds_of(lesson())) is None
+    assert vote_weights(lesson(unequal, ClassMean()), folds_of(lesson(unequal))) is None
+    given = torch.linspace(1, 2, len(DATA)).double()
+    assert vote_weights(lesson(weights=given), folds_of(lesson())) is given
+    twice = torch.where(torch.arange(60) < 30, 2.0, 1.0).double()
+    alone = vote_weights(lesson(unequal), folds_of(lesson(unequal)))
+    both = vote_weights(lesson(unequal, weights=twice), folds_of(lesson(unequal)))
+    assert float((both / alone)[:30].mean() / (both / alone)[30:].mean()) == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_temperature_is_judged_by_an_item_that_it_was_fitted_on(seed):
+    """Fifteen items count, each as much as four: the temperature of one half of them does not help the other half."""
+    rng = torch.Generator().manual_seed(seed)
+    people = torch.nn.functional.one_hot(torch.randint(0, 2, (60,), generator=rng)).double()
+    logits = 0.5 * torch.randn(60, 2, generator=rng).double() + 0.7 * (people - 0.5)
+    weights = torch.where(torch.arange(60) % 4 == 0, 100.0, 1.0).double()
+    log_probs = torch.log_softmax(logits, 1)
+    assert useful_temperature(log_probs, people, people.argmax(1), 0, weights).value == 1
+
+
+def test_the_penalty_is_chosen_by_the_items_that_count():
+    data = unequally_judged(80, 5, np.full(80, 3))
+    folds, counted = folds_of(lesson(data)), (torch.arange(80) < 40).double()
+    search = search_penalty(data.x, data.people, folds, judged_by=counted, penalties=(1.0, 0.1))
+    for penalty, log_probs in search.log_probs.items():
+        first = -(data.people * log_probs).sum(1)[:40].mean()
+        assert search.losses[penalty] == pytest.approx(float(first))

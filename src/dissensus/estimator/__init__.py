@@ -2,7 +2,8 @@
 
 vote_classifier.py  the estimator
 training_data.py    what users hand over, made into Data
-heads.py            heads by name, and the grid that is searched
+vote_frames.py      votes in data frames
+named_heads.py      heads by name, and the grid that is searched
 weighted_rows.py    any scikit-learn classifier on votes
 measured_fit.py     scores on held-out items, beside the baselines
 model_folder.py     a model on disk, whole or refused

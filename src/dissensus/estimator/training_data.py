@@ -16,11 +16,12 @@ from torch import Tensor
 from dissensus import random
 from dissensus.datasets.data import Data
 from dissensus.errors import InputError
-from dissensus.votes.roles import RANKS, plain
+from dissensus.estimator.vote_frames import is_frame, read_frame
 from dissensus.votes.votes import Votes, row_names
 
 MOST_NUMBERS = 2**29  # in sparse features that are made dense: 2 GiB
 SHARES_OFF_BY = 1e-4
+COARSEST = 0.1  # standard deviations of a feature by which float32 may move a value
 
 
 def as_data(
@@ -28,8 +29,8 @@ def as_data(
 ) -> tuple[Data, NDArray[Any]]:
     """Features beside what people said, and the classes as the user writes them.
 
-    `votes` are Votes, a matrix of counts [N, K] (dense or sparse), a matrix of shares whose rows sum to 1, a data frame
-    with one row per vote, or one hard label per item.
+    `votes` are Votes, a matrix of counts [N, K] (dense, sparse or a data frame), a matrix of shares whose rows sum to 1,
+    a data frame with one row per vote, or one hard label per item.
     """
     x = features_of(X)
     labels = None if gold is None else torch.as_tensor(np.asarray(gold)).long()
@@ -37,8 +38,12 @@ def as_data(
         raise InputError("this estimator requires y to be passed, but the target y is None", where="votes", state="")
     if scipy.sparse.issparse(votes):
         votes = votes.toarray()
-    if hasattr(votes, "columns") and hasattr(votes, "iloc"):
-        votes = _votes_of_frame(votes, X, classes)
+    if is_frame(votes) and votes.shape[1] == 1:
+        votes = votes.to_numpy()
+    if is_frame(votes):
+        votes = read_frame(votes, X, classes)
+        if isinstance(votes, tuple):
+            votes, classes = votes
     if not isinstance(votes, Votes):
         matrix = np.asarray(votes)
         if matrix.ndim == 2 and matrix.shape[1] == 1:
@@ -60,8 +65,7 @@ def as_data(
 
 def people_of(votes: Any, X: Any, classes: NDArray[Any], gold: ArrayLike | None = None) -> Data:
     """`as_data` for a model that has been trained: what people said, in the order of its classes, matched by name."""
-    is_frame = hasattr(votes, "columns") and hasattr(votes, "iloc")
-    is_labels = not isinstance(votes, Votes) and not is_frame and np.ndim(votes) == 1
+    is_labels = not isinstance(votes, Votes) and not is_frame(votes) and np.ndim(votes) == 1
     if is_labels:
         labels = np.asarray(votes)
         if unknown := sorted(set(labels.tolist()) - set(classes.tolist()), key=str):
@@ -69,8 +73,8 @@ def people_of(votes: Any, X: Any, classes: NDArray[Any], gold: ArrayLike | None 
         counts = (labels[:, None] == classes[None, :]).astype(np.int64)
         return as_data(X, counts, gold)[0]
     names = tuple(map(str, classes.tolist()))
-    data, _ = as_data(X, votes, gold)
-    if isinstance(votes, Votes) or is_frame:
+    data, _ = as_data(X, votes, gold, names if is_frame(votes) else None)
+    if isinstance(votes, Votes):
         assert data.votes is not None
         if set(data.classes) - set(names):
             other = sorted(set(data.classes) - set(names))[0]
@@ -114,10 +118,29 @@ def features_of(X: Any) -> Tensor:
         small = x.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(small).reshape(len(x), -1).all(1))
     if len(bad):
-        raise InputError(
-            f"row {bad[0]} has NaN or infinity ({len(bad)} rows do)", where="features", hint="Correct or drop the rows"
-        )
+        large = bool(np.isfinite(x).all())
+        what = "a number beyond 3.4e38, the largest of float32" if large else "NaN or infinity"
+        hint = "Scale the features" if large else "Correct or drop the rows"
+        raise InputError(f"row {bad[0]} has {what} ({len(bad)} rows do)", where="features", hint=hint)
     return torch.from_numpy(small)
+
+
+def check_resolution(X: Any, data: Data) -> None:
+    """Refuse training features [N, D] that vary by less than float32, in which they are kept, can tell apart."""
+    if data.x is None or scipy.sparse.issparse(X) or isinstance(X, Tensor):
+        return
+    values, kept = np.asarray(X), data.x.numpy()
+    if values.dtype.kind not in "fiu" or values.dtype.itemsize <= 4:
+        return
+    for column in range(kept.shape[1]):
+        wide = values[:, column].astype(np.float64)
+        if np.abs(wide - kept[:, column]).max() > COARSEST * wide.std() > 0:
+            raise InputError(
+                f"feature {column} varies by {wide.std():.3g} around {wide.mean():.6g}, which float32 cannot tell apart",
+                where="features",
+                hint="Subtract its mean first (sklearn.preprocessing.StandardScaler in a pipeline), or leave it out",
+                state="",
+            )
 
 
 def weights_of(sample_weight: ArrayLike | None, items: int) -> Tensor | None:
@@ -157,40 +180,15 @@ def _of_hard_labels(x: Tensor, labels: NDArray[Any], gold: Tensor | None) -> tup
         if (labels != np.floor(labels)).any():
             raise InputError("Unknown label type: continuous. Labels are numbers with fractions", where="votes", state="")
     _check_rows(len(x), len(labels))
-    classes, codes = np.unique(labels, return_inverse=True)
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError:  # None, NaN or numbers beside text
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        hint = "Leave out the items that have no label, and write the others alike"
+        raise InputError(f"labels are of several kinds ({kinds})", where="votes", hint=hint, state="") from None
     names = tuple(map(str, classes.tolist()))
     votes = Votes(np.arange(len(labels)), codes.astype(np.int64), row_names(len(labels)), names)
     return Data.of_votes(votes, x=x, gold=gold), classes
-
-
-def _votes_of_frame(frame: Any, X: Any, classes: Sequence[str] | None) -> Votes:
-    """A data frame with one row per vote. Items are the rows of X by its index, if it has one with their names, else by
-    their first appearance."""
-    columns = {role: _column(frame, role) for role in ("item", "label", "annotator")}
-    if columns["item"] is None or columns["label"] is None:
-        raise InputError(
-            f"the columns {', '.join(map(str, frame.columns))} name no item and label",
-            where="votes",
-            hint="Name the columns item, label and annotator, or pass Votes or a matrix of counts",
-            state="",
-        )
-    item_names = [str(value) for value in frame[columns["item"]].tolist()]
-    label_names = [str(value) for value in frame[columns["label"]].tolist()]
-    index = [str(value) for value in X.index.tolist()] if hasattr(X, "index") and hasattr(X, "iloc") else []
-    items = index if set(item_names) <= set(index) else list(dict.fromkeys(item_names))
-    names = list(classes) if classes is not None else sorted(set(label_names))
-    if unknown := sorted(set(label_names) - set(names)):
-        raise InputError(f"label {unknown[0]!r} is not one of the classes", where="votes", state="")
-    row, code = ({name: number for number, name in enumerate(values)} for values in (items, names))
-    return Votes([row[name] for name in item_names], [code[name] for name in label_names], items, names)
-
-
-def _column(frame: Any, role: Any) -> Any:
-    for rank in RANKS[role]:
-        matches = [name for name in frame.columns if plain(str(name)) in rank]
-        if len(matches) == 1:
-            return matches[0]
-    return None
 
 
 def _check_rows(features: int, items: int) -> None:

@@ -19,7 +19,7 @@ from dissensus.errors import InputError
 from dissensus.estimator.measured_fit import MeasuredFit, measured_fit
 from dissensus.estimator.model_folder import SavedModel, load_saved, save_model
 from dissensus.estimator.named_heads import HEADS, SELECTED, HeadSettings, grid_of, head_names
-from dissensus.estimator.training_data import as_data, features_of, people_of, seed_of, weights_of
+from dissensus.estimator.training_data import as_data, check_resolution, features_of, people_of, seed_of, weights_of
 from dissensus.estimator.weighted_rows import RowsModel, train_rows
 from dissensus.labels.delivery import DELIVERIES, Delivery, Soft
 from dissensus.labels.targets import TARGETS, TargetRule
@@ -109,11 +109,14 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
     ) -> Self:
         """Train on features [N, D] and the votes `y` on the same N items, in the same order.
 
-        `y` are Votes, a matrix of counts [N, K], a matrix of shares whose rows sum to 1, a data frame with one row per
-        vote (columns item, label), or one hard label per item. `classes` names the columns of a matrix. `gold` (class
+        `y` are Votes, a matrix (or data frame) of counts [N, K], a matrix of shares whose rows sum to 1, a data frame
+        with one row per vote (columns item, label, if need be count), or one hard label per item. The items of such a
+        table are matched to features by the index of these; without one, by order, where it is plain. `classes` names the
+        columns of a matrix. An item counts by what its votes are worth (`training.selection.vote_weights`). `gold` (class
         indices) is needed only by the targets that use it. Features may be sparse; they are made dense.
         """
         data, names = as_data(X, y, gold, classes)
+        check_resolution(X, data)
         self._remember_columns(X)
         return self._fit(data, names, weights_of(sample_weight, len(data)), seed_of(self.random_state), progress)
 
@@ -138,6 +141,7 @@ class VoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # sc
         `fit`.
         """
         data, names = as_data(X, y, gold, classes)
+        check_resolution(X, data)
         self._remember_columns(X)
         weights, seed = weights_of(sample_weight, len(data)), seed_of(self.random_state)
 

@@ -105,6 +105,7 @@ def search_penalty(
     penalties: Sequence[float] = PENALTIES,
     fold_targets: Sequence[Tensor] | None = None,
     caution: float = 0.0,
+    judged_by: Tensor | None = None,
 ) -> PenaltySearch:
     """The penalty with the least mean soft NLL to `target` [N, K] on items left out.
 
@@ -114,13 +115,14 @@ def search_penalty(
     `folds` are the rows left out in turn. `fold_targets` has, for each fold, what the items that are kept stand for in
     training, where that is not `target` itself. Penalties are tried from the strongest to the weakest, each starting
     where the last one ended; the path ends where it has become worse three times. Features are scaled by all items, which
-    tells a fold nothing of its labels.
+    tells a fold nothing of its labels. `judged_by` [N] says how much the loss of each item counts (by default the same).
     """
     problem, target = _Problem.of(x, target, weights, scaling), target.double()
     kept_rows = [rows_outside(fold, len(x)) for fold in folds]
     trained_on = [target[rows] for rows in kept_rows] if fold_targets is None else fold_targets
     solutions = [problem.start(rows, shown) for rows, shown in zip(kept_rows, trained_on, strict=True)]
     scored = torch.cat(list(folds))
+    counted = torch.ones(len(scored)).double() if judged_by is None else judged_by[scored] / judged_by[scored].mean()
     told: dict[float, Tensor] = {}
     item_losses: dict[float, Tensor] = {}
     losses: dict[float, float] = {}
@@ -130,7 +132,7 @@ def search_penalty(
             solutions[index] = problem.solve(kept, trained_on[index], penalty, solutions[index], ENOUGH_TO_COMPARE)
             log_probs[left_out] = problem.log_probs(left_out, solutions[index])
         told[penalty] = log_probs
-        item_losses[penalty] = unchecked_soft_nll(log_probs[scored], target[scored])
+        item_losses[penalty] = unchecked_soft_nll(log_probs[scored], target[scored]) * counted
         losses[penalty] = float(item_losses[penalty].mean())
         if min(losses.values()) not in list(losses.values())[-PATIENCE:]:
             break

@@ -1,5 +1,6 @@
 """The default model: linear models and MLPs over a small grid, chosen on items left out, pooled, refitted on everything.
 
+0. Where items have very different numbers of votes, each counts by what its votes are worth.
 1. Every candidate is trained without each fifth of the items in turn and predicts that fifth: linear models exactly
    (`training.logistic`), over a path of penalties, on features scaled each for itself and all alike; MLPs stacked, over
    dropout and weight decay, each stopped early by its loss on the fifth that it does not train on.
@@ -11,7 +12,8 @@
     feature_bounds.py     what lies far outside of all features seen
     linear_candidates.py  solved exactly
     mlp_candidates.py     trained stacked; divergence
-    pool_weights.py       how much each counts
+    vote_weights.py       how much an item counts, by its number of votes
+    pool_weights.py       how much each candidate counts
     pooled_training.py    all of it
 
 `benchmarks/default_fit.py` compares it with tuned logistic regression; docs/results/crowds.md has the numbers.

@@ -62,6 +62,7 @@ def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tenso
             penalties=grid.penalties,
             fold_targets=targets,
             caution=CAUTION,
+            judged_by=lesson.weights,
         )
 
     tasks = [partial(search, scaling) for scaling in NAMES]

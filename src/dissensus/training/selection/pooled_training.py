@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus.metrics.proper import unchecked_soft_nll
-from dissensus.metrics.temperature import Temperature, cross_fit, fit_temperature
+from dissensus.metrics.temperature import Temperature, fit_temperature, stratified_halves
 from dissensus.models import Classifier
 from dissensus.models.opinion_pool import OpinionPool, mixture
 from dissensus.training.logistic import stratified_folds
@@ -18,6 +18,7 @@ from dissensus.training.selection.lesson import Candidate, CandidateGrid, Lesson
 from dissensus.training.selection.linear_candidates import linear_candidates
 from dissensus.training.selection.mlp_candidates import judged_at_one_epoch, mlp_candidates
 from dissensus.training.selection.pool_weights import pool_weights
+from dissensus.training.selection.vote_weights import vote_weights
 
 FOLDS, MORE_FOLDS, CHEAP_ITEMS = 5, 10, 600
 """Ten folds for fewer items than this: they are cheap there, and networks of 90% are more like those of everything."""
@@ -45,6 +46,7 @@ def train_pool(lesson: Lesson, grid: CandidateGrid, progress: Progress = lambda 
     bounds = feature_bounds(lesson.x)
     lesson = replace(lesson, data=replace(lesson.data, x=lesson.x.clamp(*bounds)))
     folds = folds_of(lesson)
+    lesson = replace(lesson, weights=vote_weights(lesson, folds))
     progress(0.0, "linear models on items left out")
     linear = linear_candidates(lesson, grid, folds) if grid.linear else []
     mlps = []
@@ -87,8 +89,7 @@ def _judged(pooled: Sequence[Trainable], lesson: Lesson) -> tuple[Tensor, Temper
     people = lesson.data.people
     weights = pool_weights([candidate.log_probs for candidate in pooled], people, lesson.weights)
     log_probs = mixture([candidate.log_probs for candidate in pooled], weights)
-    rows = repeated_rows(torch.arange(len(people)), lesson.weights, lesson.seed)
-    temperature = useful_temperature(log_probs[rows], people[rows], lesson.data.labels[rows], lesson.seed)
+    temperature = useful_temperature(log_probs, people, lesson.data.labels, lesson.seed, lesson.weights)
     return weights, temperature, lesson.mean_loss(torch.log_softmax(log_probs / temperature.value, 1))
 
 
@@ -101,20 +102,27 @@ def _clearly_better(pooled: Sequence[Trainable], fewer: Sequence[Trainable], les
         weights = pool_weights(log_probs, people, lesson.weights)
         losses.append(unchecked_soft_nll(mixture(log_probs, weights), people))
     gains = losses[0] - losses[1]
+    gains = gains if lesson.weights is None else gains * (lesson.weights / lesson.weights.mean())
     return bool(gains.mean() > gains.std() / len(gains) ** 0.5)
 
 
-def useful_temperature(log_probs: Tensor, people: Tensor, labels: Tensor, seed: int) -> Temperature:
+def useful_temperature(
+    log_probs: Tensor, people: Tensor, labels: Tensor, seed: int, weights: Tensor | None = None
+) -> Temperature:
     """The temperature of predictions [N, K] of items left out; 1 where one half's does not help the other half.
 
     One that lies at a bound is not used either: its note says that there is something to look at.
     """
+    items = torch.arange(len(people))
     if len(people) < 2 or not bool(torch.isfinite(log_probs).all()):
         return Temperature(1.0)
-    rows = torch.arange(len(people))
-    tempered = cross_fit(log_probs, people, strata=labels, rows=rows, seed=seed).log_probs
-    gain = unchecked_soft_nll(log_probs, people).mean() - unchecked_soft_nll(tempered, people).mean()
-    fitted = fit_temperature(log_probs, people) if float(gain) > LEAST_GAIN else Temperature(1.0)
+    rows, half = repeated_rows(items, weights, seed), stratified_halves(labels, items, seed)  # no item in both halves
+    if min(int((half[rows] == side).sum()) for side in (0, 1)) == 0:
+        return Temperature(1.0)
+    of_half = [fit_temperature(log_probs, people, rows[half[rows] == side]).value for side in (1, 0)]
+    tempered = torch.log_softmax(log_probs / torch.tensor(of_half, dtype=torch.float64)[half][:, None], 1)
+    gain = (unchecked_soft_nll(log_probs, people) - unchecked_soft_nll(tempered, people))[rows].mean()
+    fitted = fit_temperature(log_probs, people, rows) if float(gain) > LEAST_GAIN else Temperature(1.0)
     return Temperature(1.0, fitted.note) if fitted.note else fitted
 
 
