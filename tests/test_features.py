@@ -13,6 +13,7 @@ from dissensus import datasets
 from dissensus.datasets import feature_files as features
 from dissensus.datasets.data import Data
 from dissensus.datasets.feature_files import Features, content_keys
+from dissensus.datasets.own_files import read_features
 from dissensus.errors import InputError
 from dissensus.models import encoders
 from dissensus.models.encoders import Name
@@ -223,3 +224,11 @@ def test_an_array_of_no_images_is_refused(tmp_path, images):
     np.save(tmp_path / "x.npy", images)
     with pytest.raises(InputError, match=r"no images uint8|neither 1 nor 3 channels"):
         read_contents(tmp_path / "x.npy")
+
+
+def test_features_in_a_file_that_float32_cannot_tell_apart_train_no_model(tmp_path):
+    table = tmp_path / "features.csv"
+    table.write_text("id,time\n" + "".join(f"i{row},{1_700_000_000 + row}\n" for row in range(20)))
+    with pytest.raises(InputError, match=r"feature 'time' varies by .* float32 cannot tell apart"):
+        read_features(table, to_train=True)
+    assert read_features(table)[0].shape == (20, 1)  # to predict, few rows may well be alike

@@ -84,7 +84,7 @@ def features_for(people: Data, source: Source, votes_file: str, options: Mapping
     from dissensus.datasets.own_files import read_features
 
     if source.features_file is not None:
-        x, ids = read_features(source.features_file)
+        x, ids = read_features(source.features_file, to_train=True)
         rows = _rows(people, ids, len(x), source.features_file, options["by_order"])
         return Features(people.ids, x[rows], origin_of(source.features_file))
     if source.texts is not None:

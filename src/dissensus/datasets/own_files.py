@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dissensus.datasets.feature_resolution import HINT, lost_in_float32
 from dissensus.errors import InputError
 from dissensus.metrics.checks import SHARES_TOLERANCE, check_shares
 from dissensus.votes.alignment import Items
@@ -75,8 +76,13 @@ def read_logits(path: PathLike, *, item: str | None = None) -> Matrix:
     return matrix
 
 
-def read_features(path: PathLike, *, item: str | None = None) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
-    """Features float32 [N, D], and the ids of their rows where the file has them. NaN and infinity are refused."""
+def read_features(
+    path: PathLike, *, item: str | None = None, to_train: bool = False
+) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
+    """Features float32 [N, D], and the ids of their rows where the file has them. NaN and infinity are refused.
+
+    `to_train` a model, features that vary by less than float32 can tell apart are refused, too.
+    """
     matrix = read_matrix(path, item)
     with np.errstate(over="ignore"):  # what overflows float32 is found as infinity below
         features = matrix.values.astype(np.float32, copy=False)
@@ -85,6 +91,9 @@ def read_features(path: PathLike, *, item: str | None = None) -> tuple[NDArray[n
         row, column = (int(index) for index in np.argwhere(bad)[0])
         what = f"feature {matrix.column(column)} is {matrix.values[row, column]}"
         raise InputError(what, where=matrix.where(row), hint="Fill in the value, or drop the item here and in the votes")
+    if to_train and (lost := lost_in_float32(matrix.values, features)):
+        index, what = lost
+        raise InputError(f"feature {matrix.column(index)} {what}", where=str(path), hint=HINT)
     return features, matrix.ids
 
 

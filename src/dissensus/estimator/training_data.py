@@ -15,13 +15,13 @@ from torch import Tensor
 
 from dissensus import random
 from dissensus.datasets.data import Data
+from dissensus.datasets.feature_resolution import HINT, lost_in_float32
 from dissensus.errors import InputError
 from dissensus.estimator.vote_frames import is_frame, read_frame
 from dissensus.votes.votes import Votes, row_names
 
 MOST_NUMBERS = 2**29  # in sparse features that are made dense: 2 GiB
 SHARES_OFF_BY = 1e-4
-COARSEST = 0.1  # standard deviations of a feature by which float32 may move a value
 
 
 def as_data(
@@ -129,18 +129,9 @@ def check_resolution(X: Any, data: Data) -> None:
     """Refuse training features [N, D] that vary by less than float32, in which they are kept, can tell apart."""
     if data.x is None or scipy.sparse.issparse(X) or isinstance(X, Tensor):
         return
-    values, kept = np.asarray(X), data.x.numpy()
-    if values.dtype.kind not in "fiu" or values.dtype.itemsize <= 4:
-        return
-    for column in range(kept.shape[1]):
-        wide = values[:, column].astype(np.float64)
-        if np.abs(wide - kept[:, column]).max() > COARSEST * wide.std() > 0:
-            raise InputError(
-                f"feature {column} varies by {wide.std():.3g} around {wide.mean():.6g}, which float32 cannot tell apart",
-                where="features",
-                hint="Subtract its mean first (sklearn.preprocessing.StandardScaler in a pipeline), or leave it out",
-                state="",
-            )
+    if lost := lost_in_float32(np.asarray(X), data.x.numpy()):
+        column, what = lost
+        raise InputError(f"feature {column} {what}", where="features", hint=HINT, state="")
 
 
 def weights_of(sample_weight: ArrayLike | None, items: int) -> Tensor | None:
