@@ -90,6 +90,16 @@ def test_a_folder_that_is_no_ledger_is_an_error(run, tmp_path, command):
     assert out == ""
 
 
+def test_a_ledger_that_is_gone_is_named(run, out, tmp_path):
+    ledger = out.parent / "shared" / "runs"
+    ledger.rename(tmp_path / "elsewhere")
+    for words in (("report", out), ("runs", "verify", out)):
+        code, _, err = run(*words)
+        assert code == 2
+        assert f"{ledger}, is not there" in " ".join(err.split())
+    assert run("report", out, "--ledger", tmp_path / "elsewhere")[0] == 0
+
+
 def test_a_lost_record_is_verified_and_removed(run, out):
     run_id = Ledger(out.parent / "shared" / "runs").ids()[0]
     (out.parent / "shared" / "runs" / run_id / "run.json").unlink()

@@ -65,13 +65,16 @@ def ledger_of(folder: str, named: str | None = None) -> Ledger:
     """
     from dissensus.store.ledger import Ledger
 
-    if named is not None:
-        ledgers = [Ledger(named)]
-    else:
-        ledgers = [*map(Ledger, _recorded_places(Path(folder))), Ledger(Path(folder) / "runs")]
-    for ledger in ledgers:
-        if ledger.exists:
+    recorded = [] if named is not None else _recorded_places(Path(folder))
+    for place in [named] if named is not None else [*recorded, Path(folder) / "runs"]:
+        if (ledger := Ledger(place)).exists:
             return ledger
+    if recorded:
+        raise InputError(
+            f"the ledger of its runs, {recorded[-1]}, is not there, or no run was begun in it",
+            where=folder,
+            hint="Put it back, or name the folder where it is now (for `report` and `watch` with --ledger)",
+        )
     raise InputError(
         "there is no ledger here: no run was begun or finished in it",
         where=named or folder,
