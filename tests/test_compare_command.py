@@ -331,3 +331,14 @@ def test_a_folder_of_pictures_is_read_by_item(tmp_path):
     assert pictures[:, :, 4, 4].tolist() == [[7, 7, 7], [255, 0, 0]]
     with pytest.raises(InputError, match="1 of 2 items have no picture, 'c' among them"):
         read_folder(tmp_path, ["a", "c"])
+
+
+def test_an_item_with_several_pictures_is_refused(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for name in ("cats/1.png", "dogs/1.png", "2.png", "2.bmp", "3.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        image.new("RGB", (8, 8)).save(tmp_path / name)
+    for item, files in (("1", "cats/1.png and dogs/1.png"), ("2", "2.bmp and 2.png")):
+        with pytest.raises(InputError, match=f"1 items have several pictures: '{item}' may be {files}"):
+            read_folder(tmp_path, ["3", item])
+    assert len(read_folder(tmp_path, ["2.png", "3"])) == 2
