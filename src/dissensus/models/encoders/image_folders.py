@@ -67,7 +67,7 @@ def read_folder(folder: Path, items: Sequence[str], pixels: int = PIXELS) -> Ten
 
 
 def _by_name(folder: Path) -> dict[str, list[Path]]:
-    """The pictures that an item of this name may mean: files of exactly this name, else those that add an ending to it."""
+    """The pictures that an item of this name may mean: files of exactly this name, else those that add an ending."""
     full, stems = dict[str, list[Path]](), dict[str, list[Path]]()
     for path in sorted(folder.rglob("*")):
         if path.suffix.lower() in ENDINGS:
