@@ -46,6 +46,16 @@ def example(tmp_path_factory):
     return folder
 
 
+def test_the_example_does_not_replace_votes_of_the_user(tmp_path):
+    (tmp_path / "votes.csv").write_text("item,label\na,cat\n")
+    with pytest.raises(InputError, match=r"there is another votes\.csv here"):
+        cli(["example", str(tmp_path)], standalone_mode=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["votes.csv"]
+    (tmp_path / "votes.csv").unlink()
+    for _ in range(2):
+        cli(["example", str(tmp_path)], standalone_mode=False)
+
+
 def test_help_imports_nothing_heavy():
     program = """
 import sys

@@ -258,6 +258,47 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_computed(run, fil
     assert words in said
 
 
+def test_a_class_too_rare_for_some_split_is_refused_with_a_way_that_works(run, files, monkeypatch):
+    monkeypatch.chdir(files)
+    lines = (files / "votes.csv").read_text().splitlines()
+    (files / "rare.csv").write_text("\n".join([*lines[:2], "i0,zoe,horse", *lines[2:], ""]))
+    compare = ("compare", "rare.csv", "--features", "features.npy", "--out", "out", "--workers", "1", "--dry-run")
+    code, _, said = run(*compare)
+    assert code == 2
+    assert "class 'horse' was chosen for so few items" in said
+    assert "--missing 'horse' --drop-empty" in said
+    code, _, said = run(*compare, "--missing", "horse", "--drop-empty")
+    assert code == 0, said
+    assert "2 classes: cat, dog" in said
+
+
+def test_to_hold_out_every_item_is_refused(run, files, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "all.txt").write_text("".join(f"i{item}\n" for item in range(120)))
+    code, _, said = run("compare", "votes.csv", "--features", "features.npy", "--out", "out", "--test-ids", "all.txt")
+    assert code == 2
+    assert "all.txt: all items are held out" in said
+
+
+def test_features_of_items_without_votes_are_left_out_and_it_is_said(run, files, monkeypatch):
+    monkeypatch.chdir(files)
+    x, ids = np.load("features.npy"), [f"i{item}" for item in range(120)]
+    order = numpy_generator(0, "probe", "pool").permutation(125)
+    pool, names = np.concatenate([x, x[:5] + 9]), np.array([*ids, *"vwxyz"])
+    np.savez("pool.npz", x=pool[order], ids=names[order])
+    np.savez("same.npz", x=x, ids=np.array(ids))
+    np.savez("fewer.npz", x=pool[1:], ids=names[1:])
+    fit = ("fit", "votes.csv", "--head", "linear", "--features")
+    code, _, said = run(*fit, "pool.npz", "--out", "of-pool")
+    assert code == 0, said
+    assert "pool.npz: 5 of its 125 rows are of items without votes (" in said
+    run(*fit, "same.npz", "--out", "of-same")
+    assert (files / "of-pool/model.safetensors").read_bytes() == (files / "of-same/model.safetensors").read_bytes()
+    code, _, said = run(*fit, "fewer.npz", "--out", "of-fewer")
+    assert code == 2
+    assert "1 ids are missing (i0) and 5 are not in the votes" in said
+
+
 def test_plan_advises_lists_items_and_refuses_to_look_too_far(run, files, monkeypatch):
     monkeypatch.setattr(vote_plan_study, "FRACTIONS", (4, 2, 1))
     monkeypatch.setattr(vote_plan_study, "VOTES", (2,))
@@ -290,3 +331,14 @@ def test_a_folder_of_pictures_is_read_by_item(tmp_path):
     assert pictures[:, :, 4, 4].tolist() == [[7, 7, 7], [255, 0, 0]]
     with pytest.raises(InputError, match="1 of 2 items have no picture, 'c' among them"):
         read_folder(tmp_path, ["a", "c"])
+
+
+def test_an_item_with_several_pictures_is_refused(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for name in ("cats/1.png", "dogs/1.png", "2.png", "2.bmp", "3.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        image.new("RGB", (8, 8)).save(tmp_path / name)
+    for item, files in (("1", "cats/1.png and dogs/1.png"), ("2", "2.bmp and 2.png")):
+        with pytest.raises(InputError, match=f"1 items have several pictures: '{item}' may be {files}"):
+            read_folder(tmp_path, ["3", item])
+    assert len(read_folder(tmp_path, ["2.png", "3"])) == 2

@@ -50,5 +50,5 @@ def test_a_file_is_replaced_only_by_force(tmp_path):
     assert target.read_text() == "precious"
     convert(source, target, "--force")
     assert target.read_text() == "item,label\na,cat\n"
-    with pytest.raises(InputError, match="same file"):
+    with pytest.raises(InputError, match="this file is read by the command"):
         convert(source, source, "--force")

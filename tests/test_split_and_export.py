@@ -1,4 +1,5 @@
 import csv
+import errno
 import json
 import os
 import sys
@@ -271,3 +272,66 @@ def test_a_folder_is_loaded_by_the_datasets_package(run, tmp_path, kind, monkeyp
     loaded = datasets.load_dataset(str(tmp_path / "folder"), split="train", cache_dir=str(tmp_path / "cache"))
     assert loaded.features["label"].names == list(crowd_votes().classes)
     assert loaded[0]["item"] == "item0"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["export", "votes.csv", "votes.csv"],
+        ["export", "votes.csv", "link.csv"],
+        ["export", "votes.csv", "public.csv", "--as", "votes", "--mapping", "votes.csv"],
+        ["inspect", "votes.csv", "--html", "votes.csv"],
+        ["convert", "votes.csv", "votes.csv", "--force"],
+        ["embed", "votes.npz", "minilm", "--out", "votes.npz"],
+        ["plan", "next_votes.csv", "--features", "x.npy", "--out", "."],
+        ["split", "train.csv", "--out", "."],
+        ["predict", "model", "votes.csv", "--out", "votes.csv"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_writes_over_what_it_reads(run, tmp_path, arguments):
+    votes = (tmp_path / "votes.csv").read_bytes()
+    (tmp_path / "link.csv").symlink_to("votes.csv")
+    for name in ("next_votes.csv", "train.csv"):
+        (tmp_path / name).write_bytes(votes)
+    np.savez(tmp_path / "votes.npz", x=np.zeros((2, 8, 8, 3), np.uint8))
+    before = (tmp_path / "votes.npz").read_bytes()
+    code, _, complaint = run(*arguments)
+    assert code == 2
+    assert "this file is read by the command" in complaint
+    assert all((tmp_path / name).read_bytes() == votes for name in ("votes.csv", "next_votes.csv", "train.csv"))
+    assert (tmp_path / "votes.npz").read_bytes() == before
+
+
+def test_names_are_not_lost_to_one_file_for_votes_and_mapping_nor_to_an_empty_salt(run, tmp_path):
+    code, _, complaint = run("export", "votes.csv", "public.csv", "--as", "votes", "--mapping", "./public.csv")
+    assert code == 2
+    assert "the votes and the mapping would be one file" in complaint
+    code, _, complaint = run("export", "votes.csv", "public.csv", "--as", "votes", "--salt", "")
+    assert code == 2
+    assert "an empty salt is no secret" in complaint
+    assert not (tmp_path / "public.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["inspect", "votes.csv", "--html", "page.html"], "page.html"),
+        (["split", "votes.csv", "--out", "parts"], "parts/train.csv"),
+        (["export", "votes.csv", "public.csv", "--as", "votes", "--mapping", "who.json"], "who.json"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else None,
+)
+def test_a_full_disk_leaves_the_file_that_was_there(run, tmp_path, monkeypatch, arguments, file):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / file).write_text("as it was")
+
+    def full(self, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    code, _, complaint = run(*arguments)
+    assert code == 2
+    assert file in complaint
+    assert "No space left on device" in complaint
+    assert (tmp_path / file).read_text() == "as it was"

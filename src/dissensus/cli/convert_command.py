@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dissensus.cli.inputs import vote_options, votes_from
+from dissensus.cli.inputs import keep_inputs, vote_options, votes_from
 from dissensus.errors import InputError
 
 TITLES = {"long": "a long table", "wide": "a wide table", "counts": "a table of counts"}
@@ -40,8 +40,7 @@ def convert(votes_file: str, target: str, form: str | None, force: bool, **optio
     out = Path(target)
     if out.exists() and not force:
         raise InputError("the file exists", where=target, hint="Choose another name, or pass --force to replace it")
-    if out.exists() and Path(votes_file).exists() and out.samefile(votes_file):
-        raise InputError("IN and OUT are the same file", where=target, hint="Choose another name for OUT")
+    keep_inputs(target, votes_file)
     votes = votes_from(votes_file, options)
     layout = form or ("counts" if out.suffix.lower() in (".npy", ".npz") else "long")
     write_votes(votes, out, layout, drop_annotators=layout == "counts")  # type: ignore[arg-type]  # one of its three names

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.inputs import writable_folder
+from dissensus.cli.inputs import keep_inputs, writable_folder
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def embed(
         store.writable_home()  # refused before any work
     else:
         writable_folder(str(Path(out).parent))
+        keep_inputs(out, source)
         if Path(out).suffix != ".npz":
             raise InputError(
                 "features and their ids are written as .npz", where=out, hint="Choose a name that ends in .npz"

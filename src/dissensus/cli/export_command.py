@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.inputs import say, vote_options, votes_from, write_text
+from dissensus.cli.inputs import keep_inputs, say, vote_options, votes_from, write_text
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def export(votes_file: str, out: str, kind: str, **options: Any) -> None:
                 hint=f"Leave it out, or export {' or '.join(NEEDS[name])}",
             )
     is_folder = Path(out).suffix == ""
-    _check_out(out)
+    _check_out(out, votes_file, given)
     votes = votes_from(votes_file, options)
     if kind == "votes":
         _export_votes(votes, out, is_folder, given)
@@ -97,9 +98,14 @@ def export(votes_file: str, out: str, kind: str, **options: Any) -> None:
     click.echo(f"{about}: {len(votes):,} items × {len(votes.classes)} classes, written to {out}")
 
 
-def _check_out(out: str) -> None:
+def _check_out(out: str, votes_file: str, given: dict[str, Any]) -> None:
     """Raise before any work is done."""
-    path = Path(out)
+    path, mapping = Path(out), given["mapping"]
+    keep_inputs(out, votes_file, given["gold"])
+    if mapping is not None:
+        keep_inputs(mapping, votes_file)
+        if os.path.realpath(mapping) == os.path.realpath(out):
+            raise InputError("the votes and the mapping would be one file", where=mapping, hint="Name another file")
     if path.suffix == "":
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError("this folder is not empty", where=out, hint="Name a new folder, or a file with an extension")
@@ -188,6 +194,8 @@ def _export_votes(votes: Votes, out: str, is_folder: bool, given: dict[str, Any]
     elif keep:
         notes.append("Annotators keep their own names.")
     else:
+        if given["salt"] == "":
+            raise InputError("an empty salt is no secret", where="--salt", hint="Leave it out for a random one")
         salt = given["salt"] or secrets.token_hex(16)  # secret, unlike every other random number here
         votes, mapping = anonymise(votes, salt)
         notes.append(f"{len(mapping):,} annotators were renamed by HMAC-SHA256.")

@@ -114,7 +114,7 @@ def _rows(people: Data, ids: Sequence[str] | None, rows: int, path: str, by_orde
     """The row of each item in a file; what is odd about it is said."""
     from dissensus.votes.alignment import match
 
-    matched = match(items_of(people), ids, rows, path=path, by_order=by_order)
+    matched = match(items_of(people), ids, rows, path=path, by_order=by_order, pool=True)
     say([matched.note] if matched.note else [])
     return matched.rows
 

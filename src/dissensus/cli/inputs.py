@@ -203,14 +203,39 @@ def writable_folder(path: str) -> Path:
     return folder
 
 
-def write_text(path: str, text: str) -> None:
-    """Write a file that was asked for, or say why it cannot be written."""
+def keep_inputs(out: str | Path, *inputs: str | None) -> None:
+    """Refuse to write where something is read from: raw votes cannot be made again."""
+    for path in inputs:
+        if path is not None and Path(path).is_file() and _is_same(out, path):
+            raise InputError("this file is read by the command", where=str(out), hint="Choose another name to write to")
+
+
+def _is_same(path: str | Path, other: str) -> bool:
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        return Path(path).samefile(other)
+    except (OSError, ValueError):  # what is not there, or no path, is refused by whoever reads or writes it
+        return False
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file that was asked for, whole, or say why it cannot be written and leave what was there."""
+    from dissensus.store.atomic_files import write_whole
+
+    try:
+        if Path(path).exists() and not Path(path).is_file():  # /dev/stdout, a pipe
+            Path(path).write_text(text, encoding="utf-8", newline="\n")
+        else:
+            write_whole(Path(path), text.encode(), durable=False)
     except OSError as problem:
-        raise InputError(
-            f"this file cannot be written ({problem.strerror})", where=path, hint="Name a file in a folder of yours"
-        ) from None
+        raise _unwritable_file(path, problem.strerror) from None
+    except InputError as problem:
+        raise _unwritable_file(path, problem.what) from None
+
+
+def _unwritable_file(path: str | Path, why: str | None) -> InputError:
+    return InputError(
+        f"this file cannot be written ({why})", where=str(path), hint="Name a file in a folder of yours, with room for it"
+    )
 
 
 def _unwritable(path: str, why: str | None) -> InputError:

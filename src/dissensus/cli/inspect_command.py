@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dissensus.cli.inputs import read_as_json, vote_options, votes_from, write_text
+from dissensus.cli.inputs import keep_inputs, read_as_json, vote_options, votes_from, write_text
 
 SHOWN_ANNOTATORS = 10
 SHOWN_ITEMS = 5
@@ -38,6 +38,8 @@ def inspect(votes_file: str, as_json: bool, html_file: str | None, **options: An
     """
     from dissensus.votes import inspect_votes
 
+    if html_file is not None:
+        keep_inputs(html_file, votes_file)
     votes = votes_from(votes_file, options)
     facts = {"read_as": read_as_json(votes), **inspect_votes(votes)}
     if html_file is not None:

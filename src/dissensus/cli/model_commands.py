@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from dissensus.cli.feature_origin import check_made_alike, read_origin, reads_of
 from dissensus.cli.feature_sources import Source, features_for, features_of_new, source_options
 from dissensus.cli.inputs import (
     items_of,
+    keep_inputs,
     match_options,
     people_from,
     read_as_json,
@@ -48,6 +50,7 @@ def example(folder: str) -> None:
     import numpy as np
 
     from dissensus import datasets
+    from dissensus.store.atomic_files import write_whole
     from dissensus.votes import write_votes
 
     items = 600
@@ -57,10 +60,18 @@ def example(folder: str) -> None:
     assert data.x is not None
     assert data.gold is not None
     votes = data.votes.subset(np.arange(items))
-    write_votes(votes, target / "votes.csv")
-    np.save(target / "features.npy", data.x[:items].reshape(items, -1).numpy().astype(np.float32))
     gold = [f"{name},{data.classes[label]}" for name, label in zip(votes.items, data.gold[:items].tolist(), strict=True)]
-    (target / "gold.csv").write_text("\n".join(["item,gold", *gold]) + "\n", encoding="utf-8")
+    with TemporaryDirectory() as made_in:
+        made = Path(made_in)
+        write_votes(votes, made / "votes.csv")
+        np.save(made / "features.npy", data.x[:items].reshape(items, -1).numpy().astype(np.float32))
+        (made / "gold.csv").write_text("\n".join(["item,gold", *gold]) + "\n", encoding="utf-8", newline="\n")
+        files = {file.name: file.read_bytes() for file in made.iterdir()}
+    for name, content in files.items():  # before any is written; the example itself may be written again
+        if (target / name).exists() and (target / name).read_bytes() != content:
+            raise InputError(f"there is another {name} here", where=folder, hint="Name a new folder")
+    for name, content in files.items():
+        write_whole(target / name, content)
     click.echo(
         f"""{target}/votes.csv     {votes.n_votes:,} votes on {items} handwritten digits by a simulated crowd
 {target}/features.npy  their 64 pixels, one row per item
@@ -68,6 +79,7 @@ def example(folder: str) -> None:
 
 Next:
   dissensus inspect {target}/votes.csv
+  dissensus compare {target}/votes.csv --features {target}/features.npy --out {target}/comparison
   dissensus fit {target}/votes.csv --features {target}/features.npy --out {target}/model
   dissensus predict {target}/model {target}/features.npy --out {target}/predictions.csv
   dissensus score {target}/predictions.csv {target}/votes.csv --gold {target}/gold.csv"""
@@ -273,7 +285,8 @@ def _print_fit(scores: dict[str, Any]) -> None:
         echo("Accuracy and ECE are against the majority vote, because no gold labels were given.")
     parts = [f"{part['weight']:.0%} {part['name']}" for part in scores["chosen"] if part["weight"] > 0]
     temperature = "" if scores["temperature"] == 1 else f"; temperature {scores['temperature']:.3f}"
-    echo(f"The saved model: {'; '.join(parts)}{temperature}.")
+    everything = items["train"] + items["held_out"]
+    echo(f"The saved model, trained on all {everything:,} items: {'; '.join(parts)}{temperature}.")
 
 
 @click.command(
@@ -317,6 +330,8 @@ def predict(
         raise InputError(f"{what}, and one source is needed", where="predict", hint=hint)
     if features_file is not None and (pair or encoder):
         raise InputError("features are not encoded again", where="predict", hint="Leave out --pair and --encoder")
+    if out is not None:
+        keep_inputs(out, features_file, texts, images)
     model = VoteClassifier.load(folder)
     ids: tuple[str, ...] | None
     if features_file is not None:

@@ -12,6 +12,7 @@ import click
 
 from dissensus.cli.feature_sources import Source, features_for, source_options
 from dissensus.cli.inputs import items_of, match_options, people_from, rows_to_hold_out, say, vote_options
+from dissensus.errors import InputError
 
 if TYPE_CHECKING:
     from dissensus.datasets.data import Data
@@ -83,6 +84,10 @@ def own_data(
     held_out = rows_to_hold_out(people, options["test_ids"])
     if held_out is not None:
         others = np.setdiff1d(np.arange(len(people)), held_out)
+        if not len(others):
+            raise InputError(
+                "all items are held out", where=options["test_ids"], hint="Leave some items to compare and plan with"
+            )
         notes.append(f"{len(people) - len(others):,} items are held out (--test-ids) and not looked at here.")
         people = people.subset(torch.from_numpy(others))
         features = Features(people.ids, features.x[others], features.provenance)

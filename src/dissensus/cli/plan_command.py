@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dissensus.cli.experiment_commands import EXECUTION, compute, execution_options, start_workers
-from dissensus.cli.inputs import read_as_json, writable_folder
+from dissensus.cli.inputs import keep_inputs, read_as_json, writable_folder, write_text
 from dissensus.cli.own_data import own_data, own_data_options
 from dissensus.errors import InputError
 
@@ -53,6 +53,7 @@ def plan(out: str, ledger: str | None, budget: int, repeats: int, as_json: bool,
     from dissensus.experiments.vote_plan_study import vote_plan
 
     folder = writable_folder(out)
+    keep_inputs(folder / NEXT_VOTES, *(given[name] for name in ("votes_file", "features_file", "texts", "gold_file")))
     own = own_data(folder, **given)
     ranked = next_votes(own.data)
     first = ", ".join(row[0] for row in ranked[:5])
@@ -93,8 +94,9 @@ def next_votes(data: Data) -> list[tuple[str, int, float, float]]:
 
 def _write_csv(ranked: Sequence[tuple[str, int, float, float]], path: Path) -> None:
     import csv
+    import io
 
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["item", "votes", "entropy", "variance_reduction"])
-        rows.writerows((item, votes, f"{entropy:.4f}", f"{value:.6g}") for item, votes, entropy, value in ranked)
+    rows = csv.writer(table := io.StringIO(), lineterminator="\n")
+    rows.writerow(["item", "votes", "entropy", "variance_reduction"])
+    rows.writerows((item, votes, f"{entropy:.4f}", f"{value:.6g}") for item, votes, entropy, value in ranked)
+    write_text(path, table.getvalue())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.inputs import vote_options, votes_from, writable_folder
+from dissensus.cli.inputs import keep_inputs, vote_options, votes_from, writable_folder, write_text
 from dissensus.cli.parameters import FiniteRange
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def split(
     from dissensus.training.item_split import split_items
 
     folder = writable_folder(out)
+    for name in ("train.csv", "validation.csv", "test.csv", "split.json"):
+        keep_inputs(folder / name, votes_file)
     votes = votes_from(votes_file, options)
     groups = None if group is None else _groups(votes_file, group, votes, options)
     parts = split_items(votes, by=by, test=test, validation=validation, seed=seed, groups=groups)  # type: ignore[arg-type]
@@ -68,8 +70,7 @@ def split(
         "votes": votes_file, "by": by, "test": test, "validation": validation, "group": group, "seed": seed,
         "parts": balance,
     }  # fmt: skip
-    text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
-    (folder / "split.json").write_text(text, encoding="utf-8", newline="\n")
+    write_text(folder / "split.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     _print_balance(balance, list(votes.classes))
     click.echo(f"\nIds are in {folder}/train.csv, validation.csv and test.csv; settings and balance in split.json.")
 
@@ -110,11 +111,12 @@ def _groups(path: str, column: str, votes: Votes, options: dict[str, Any]) -> In
 
 def _write_ids(path: Any, ids: list[str]) -> None:
     import csv
+    import io
 
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["item"])
-        writer.writerows([name] for name in ids)
+    writer = csv.writer(table := io.StringIO(), lineterminator="\n")
+    writer.writerow(["item"])
+    writer.writerows([name] for name in ids)
+    write_text(path, table.getvalue())
 
 
 def _balance(votes: Votes, parts: ItemSplit, groups: Ints | None) -> dict[str, dict[str, Any]]:

@@ -153,7 +153,8 @@ def check_comparable(data: Data, design: CrossValidation) -> None:
         hint = "Collect several votes per item; `dissensus fit` trains on what you have"
     elif absent := _class_missing_from_a_split(data, design):
         what = f"class {absent!r} was chosen for so few items that some training part has none of them"
-        hint = "Leave the class out (--classes), merge it with another, or use fewer --folds"
+        without = f"--missing {absent!r} --drop-empty; --ignore for a column of counts"
+        hint = f"Merge it with another class in the file, or leave its votes out ({without})"
     else:
         return
     raise InputError(what, where=data.name, hint=hint)

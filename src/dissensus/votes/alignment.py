@@ -53,7 +53,7 @@ def align(ids: Sequence[str], others: Sequence[str], *, this: str = "the votes",
     if missing or absent:
         parts = [f"{len(missing)} ids are missing ({_few(missing)})"] * bool(missing)
         parts += [f"{len(absent)} are not in {this} ({_few(absent)})"] * bool(absent)
-        hint = "Write the same ids in both files (`dissensus score --intersect` scores the items that are in both)"
+        hint = "Write the same ids in both files (`dissensus score` also takes --intersect: the items that are in both)"
         if len(absent) == len(others) and set(others) == set(row_names(len(others))):
             hint = (
                 "If these are only numbers of rows, take the column out or pass --by-order; otherwise write the same ids"
@@ -90,16 +90,23 @@ def match(
     path: PathLike,
     by_order: bool = False,
     intersect: bool = False,
+    pool: bool = False,
 ) -> Matched:
     """The row of each item in a file of `rows` rows.
 
-    - Both have ids: by id; the ids must be the same, or `intersect` keeps the items that are in both.
+    - Both have ids: by id; the ids must be the same, or `intersect` keeps the items that are in both. From a `pool`, rows
+      of other items are left out: people label a part of their texts, and features are made of all.
     - One side has no ids, and the ids of the other are the numbers 0…N-1, in any order: they number the rows.
     - One side has none: by order, where the order of the items is plain: they come one after another in their file, or
       sorted. Otherwise it is refused, unless `by_order` insists.
     """
     ids, everything = items.ids, np.arange(len(items.ids))
     if in_file is not None and items.named and not by_order:
+        if pool:
+            row_of, absent = _rows_by_id(ids, in_file, str(path))
+            if absent and (row_of >= 0).all():
+                note = f"{len(absent):,} of its {rows:,} rows are of items without votes ({_few(absent)}): left out"
+                return Matched(everything, row_of, f"{path}: {note}")
         if not intersect:
             return Matched(everything, align(ids, in_file, other=str(path)))
         row_of, absent = _rows_by_id(ids, in_file, str(path))

@@ -42,22 +42,35 @@ def read_folder(folder: Path, items: Sequence[str], pixels: int = PIXELS) -> Ten
     except ImportError as problem:
         hint = "Run `pip install 'dissensus[images]'`"
         raise InputError(f"reading pictures needs Pillow ({problem})", where=str(folder), hint=hint) from None
-    files = {path.name: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in ENDINGS}
-    named = {Path(name).stem: path for name, path in files.items()} | files
+    named = _by_name(folder)
     if absent := [item for item in items if item not in named]:
         what = f"{len(absent):,} of {len(items):,} items have no picture, {absent[0]!r} among them"
         raise InputError(what, where=str(folder), hint="Name each file as its item, such as img17.png for img17")
+    if doubtful := [item for item in items if len(named[item]) > 1]:
+        paths = " and ".join(str(path.relative_to(folder)) for path in named[doubtful[0]][:2])
+        what = f"{len(doubtful):,} items have several pictures: {doubtful[0]!r} may be {paths}"
+        raise InputError(what, where=str(folder), hint="Give every picture its own name, or leave one out")
     pictures = np.empty((len(items), pixels, pixels, 3), dtype=np.uint8)
     for row, item in enumerate(items):
         try:
-            with warnings.catch_warnings(action="ignore"), Image.open(named[item]) as opened:
+            with warnings.catch_warnings(action="ignore"), Image.open(named[item][0]) as opened:
                 picture = opened.convert("RGB")
         except Exception as problem:  # Pillow has no one error for bytes that are no picture, or a bomb
             what = f"this picture cannot be read ({problem or type(problem).__name__})"
             hint = "Save it again as PNG, or remove the file"
-            raise InputError(what, where=str(named[item]), hint=hint) from None
+            raise InputError(what, where=str(named[item][0]), hint=hint) from None
         side = min(picture.size)
         left, top = ((length - side) // 2 for length in picture.size)
         square = picture.crop((left, top, left + side, top + side))
         pictures[row] = np.asarray(square.resize((pixels, pixels), Image.Resampling.BICUBIC))
     return torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy())
+
+
+def _by_name(folder: Path) -> dict[str, list[Path]]:
+    """The pictures that an item of this name may mean: files of exactly this name, else those that add an ending."""
+    full, stems = dict[str, list[Path]](), dict[str, list[Path]]()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() in ENDINGS:
+            full.setdefault(path.name, []).append(path)
+            stems.setdefault(path.stem, []).append(path)
+    return stems | full
