@@ -44,7 +44,9 @@ def recommended(tmp_path, finished):
             }
             tables.append(score_table(title, cells, replicate="split"))
         commands = {label: f"dissensus fit votes.csv --target {label.lower()}" for label in ("Soft", *gaps)}
-        study = experiment_of(*tables, candidates=Candidates("methods", "baselines", commands, 0.25))
+        study = experiment_of(
+            *tables, candidates=Candidates("methods", "baselines", commands, 0.25, blind=("Class prior",))
+        )
         return report.write(from_json(to_json(study)), ledger, tmp_path / "out")
 
     return write
@@ -91,3 +93,15 @@ def test_what_could_have_been_missed_is_said_where_no_difference_is_shown(recomm
 def test_a_baseline_that_is_as_good_is_not_passed_over(recommended, references, words):
     reasons = recommended({"Majority": 0.2}, references).recommendation.reasons
     assert any(words in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("gap", "told"), [(0.0, True), (-0.1, True), (0.1, False)])
+def test_features_that_tell_nothing_are_the_first_thing_said(tmp_path, recommended, gap, told):
+    """A method that does not beat what knows nothing of an item is no answer, however simple it is."""
+    advice = recommended({"Majority": 0.2}, {"Class prior": gap, "Linear": 0.1}).recommendation
+    assert advice.headline.startswith("Look for other features first.") == told
+    assert ("Class prior" in advice.headline) == told
+    assert any(reason.startswith("Use Soft.") for reason in advice.reasons) == told
+    assert not any("linear head" in reason for reason in advice.reasons)
+    document = json.loads((tmp_path / "out" / "recommendation.json").read_text(encoding="utf-8"))
+    assert document["not_shown_better_than"] == ["Class prior"] * told

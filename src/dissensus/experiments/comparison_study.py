@@ -33,10 +33,11 @@ RATES = (3e-3, 1e-3, 3e-4)
 LEAST_ITEMS = 30
 BASELINE = "Soft"
 CONTROL = "Shuffled (control)"
+PRIOR = "Class prior"
 BASELINE_ROWS = {
     "Logistic, votes": "votes_logistic",
     "Logistic, majority": "majority_logistic",
-    "Class prior": "class_prior",
+    PRIOR: "class_prior",
 }
 
 
@@ -214,7 +215,7 @@ def comparison(
     words |= {
         "Logistic, votes": "logistic regression with every vote a row, the penalty chosen by cross-validation",
         "Logistic, majority": "the same on the most frequent vote alone",
-        "Class prior": "the mean opinion, whatever the item",
+        PRIOR: "the mean opinion, whatever the item",
     }
 
     def table(key: str, title: str, rows: Mapping[str, dict[str, Node]], note: str) -> ScoreTable[Node]:
@@ -262,7 +263,11 @@ def comparison(
             ),
         ),
         candidates=Candidates(
-            "methods", "baselines", {label: command.of(m) for label, m in methods.items()}, design.test_to_train
+            "methods",
+            "baselines",
+            {label: command.of(m) for label, m in methods.items()},
+            design.test_to_train,
+            blind=(PRIOR, CONTROL),
         ),
     )
 

@@ -300,14 +300,15 @@ class Claim(Generic[R]):
 class Candidates:
     """The rows of a score table that the user could train with, and the command for each, in the order of simplicity.
 
-    `references` is the key of the table of what they have to beat, with the same splits. `test_to_train` is that of the
-    splits, from which follows what the design can show.
+    `references` is the key of the table of what they have to beat, with the same splits; its rows in `blind` know nothing
+    of an item. `test_to_train` is that of the splits, from which follows what the design can show.
     """
 
     table: str
     references: str
     commands: Mapping[str, str]
     test_to_train: float
+    blind: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

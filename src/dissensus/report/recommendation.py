@@ -48,7 +48,10 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The method to use and the command that trains with it; `reasons` are sentences, the most telling first."""
+    """The method to use and the command that trains with it; `reasons` are sentences, the most telling first.
+
+    `unbeaten` are what knows nothing of an item, and yet the method is not shown to be better.
+    """
 
     label: str
     command: str
@@ -57,6 +60,7 @@ class Recommendation:
     contrasts: tuple[Contrast, ...]
     detectable: float | None
     metric: str
+    unbeaten: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         """For `recommendation.json`; differences are in the units of the metric, and positive is worse."""
@@ -67,6 +71,7 @@ class Recommendation:
             "reasons": list(self.reasons),
             "metric": self.metric,
             "detectable_difference": self.detectable,
+            "not_shown_better_than": list(self.unbeaten),
             "compared_with": {
                 contrast.label: {
                     "difference": contrast.difference,
@@ -92,13 +97,23 @@ def recommend(candidates: Candidates, sections: Sequence[Section]) -> Recommenda
     label = _simplest_of_best(better, rows, comparison.primary) if better else simplest
     detectable = _detectable(candidates, contrasts, rows, simplest, comparison.primary)
     references = [row for name, row in _finished_rows(tables[candidates.references]).items() if name != simplest]
+    against = _contrasts(references, rows[label], comparison.primary)
+    unbeaten = tuple(c.label for c in against if c.label in candidates.blind and c.verdict != "worse")
+    headline = _headline(label, contrasts, simplest, title(comparison.primary))
     reasons = (
+        *([headline] if unbeaten else []),
         *_against_simplest(contrasts, simplest, comparison.primary),
         *_reach(detectable, comparison.primary),
-        *_against_references(label, _contrasts(references, rows[label], comparison.primary)),
+        *_against_references(label, [contrast for contrast in against if contrast.label not in unbeaten]),
     )
-    headline = _headline(label, contrasts, simplest, title(comparison.primary))
-    return Recommendation(label, candidates.commands[label], headline, reasons, contrasts, detectable, comparison.primary)
+    if unbeaten:
+        headline = (
+            f"Look for other features first. {label} is not shown to be better than {listed(unbeaten)}, which "
+            f"{'knows' if len(unbeaten) == 1 else 'know'} nothing of an item."
+        )
+    return Recommendation(
+        label, candidates.commands[label], headline, reasons, contrasts, detectable, comparison.primary, unbeaten
+    )
 
 
 def _finished_rows(comparison: Comparison) -> dict[str, MethodScores]:
