@@ -180,3 +180,21 @@ def test_names_cannot_smuggle_markup_into_the_page():
     page = inspection_html(evil, inspect_votes(votes))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_names_that_are_read_from_right_to_left_leave_numbers_where_they_stand():
+    hebrew = "\u05e9\u05dc\u05d5\u05dd"
+    votes = Votes([0, 0, 0], [0, 0, 1], ["i"], [hebrew, "b"], [0, 1, 2], ["x", "y", "z"])
+    page = inspection_html("votes.csv", inspect_votes(votes))
+    assert f"<bdi>{hebrew}</bdi>: 2, <bdi>b</bdi>: 1" in page
+
+
+def test_a_name_over_several_lines_takes_one(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "votes.csv"
+    file.write_text('item,label\ni,"two\nlines"\ni,other\nk,other\n')
+    monkeypatch.setattr(sys, "argv", ["dissensus", "inspect", str(file)])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    printed = capsys.readouterr()
+    assert "2 classes: other, two lines" in printed.err
+    assert any(line.strip().startswith("two lines") for line in printed.out.splitlines())

@@ -52,6 +52,7 @@ def test_measures_take_the_time_that_finished_ones_of_their_name_took(tmp_path):
     before = forecast([*specs, *pairs], ledger)
     assert (before.seconds, before.measures, before.untimed) == (0.0, 2, ("ensemble",))
     assert "the time of ensemble is not known" in before.sentence(1)
+    assert "about 0 s" not in before.sentence(1)  # of nothing that remains the time is known
     run = execute(pairs[0], ledger, Execution(threads=1))
     after = forecast([*specs, *pairs], ledger)
     assert after.seconds == pytest.approx(run.provenance["seconds"])

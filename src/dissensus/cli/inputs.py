@@ -118,12 +118,17 @@ def say_read_as(votes: Votes) -> None:
     people = (
         " by unknown annotators" if votes.annotators is None else f" by {_number(len(votes.annotators), 'annotator')}"
     )
-    shown = ", ".join(votes.classes[:8]) + (", …" if len(votes.classes) > 8 else "")
-    click.echo(printable(str(votes.read_as)), err=True)
+    shown = ", ".join(map(_in_one_line, votes.classes[:8])) + (", …" if len(votes.classes) > 8 else "")
+    click.echo(printable(_in_one_line(str(votes.read_as))), err=True)
     click.echo(f"  {sizes}{people}, {_number(len(votes.classes), 'class', 'es')}: {printable(shown)}", err=True)
     say(votes.read_as.notes)
     for warning in votes.read_as.warnings:
         click.echo(click.style(f"  warning: {printable(warning)}", fg="yellow"), err=True)
+
+
+def _in_one_line(text: str) -> str:
+    """Names may hold line ends."""
+    return " ".join(text.split())
 
 
 def _number(count: int, thing: str, ending: str = "s") -> str:

@@ -147,12 +147,12 @@ def _short(name: str, most: int = 40) -> str:
 
 def _bars(counts: dict[str, int], width: int = 40, most: int = 20) -> None:
     """Print a horizontal bar chart; bars beyond `most` are added up in a last one."""
-    shown = dict(list(counts.items())[:most])
+    shown = [(_short(label), count) for label, count in list(counts.items())[:most]]
     if len(counts) > most:
-        shown[f"{len(counts) - most} others"] = sum(list(counts.values())[most:])
-    longest = max(len(label) for label in shown)
-    full = max(1, max(shown.values()))
-    for label, count in shown.items():
+        shown.append((f"{len(counts) - most} others", sum(list(counts.values())[most:])))
+    longest = max(len(label) for label, _ in shown)
+    full = max(1, *(count for _, count in shown))
+    for label, count in shown:
         eighths = round(8 * width * count / full)
         bar = "█" * (eighths // 8) + ("▏▎▍▌▋▊▉"[eighths % 8 - 1] if eighths % 8 else "")
         click.echo(f"    {label:<{longest}}  {bar} {count:,}")

@@ -38,7 +38,7 @@ class Forecast:
         if not self.remaining:
             return f"All {self.done} runs are done."
         time = "time unknown until a run of each model is finished"
-        if self.seconds is not None:
+        if self.seconds is not None and (self.seconds or not self.untimed):
             time = f"about {duration(self.seconds / workers)} with {workers} at a time, by the speed of finished runs"
         waits = f" ({self.waiting} of them wait for others)" if self.waiting else ""
         sentence = f"{self.done} runs are done, {self.remaining} remain{waits}: {self.flops:.2g} FLOPs, {time}."

@@ -39,7 +39,7 @@ def _from_counts(matrix: Matrix, wanted: Wanted) -> tuple[Votes, list[str]]:
     bad = (~np.isfinite(counts) | (counts < 0) | (counts != np.floor(counts))) if fractions else counts < 0
     if bad.any():
         row, column = (int(index) for index in np.argwhere(bad)[0])
-        hint = "Write whole numbers from 0 on; if these are probabilities, pass --probs"
+        hint = "Write whole numbers from 0 on; if these are probabilities, pass --probs (score, fit, compare, plan)"
         if counts[row, column] == -1:
             hint += "; if every column is a person and -1 is no vote, pass --format wide --missing -1"
         elif np.isnan(counts[row, column]):
