@@ -88,6 +88,17 @@ def test_every_command_has_help_and_those_with_arguments_an_example(run, command
         assert "Example" in out + run(command[0], "--help")[1]
 
 
+def test_a_readme_that_is_no_model_card_is_kept(run, example, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("# My project")
+    fit = ["fit", example / "votes.csv", "--features", example / "features.npy", "--head", "linear"]
+    code, _, err = run(*fit, "--out", tmp_path)
+    assert code == 2
+    assert "there is a README.md in it" in err
+    assert [file.name for file in tmp_path.iterdir() if file != example] == ["README.md"]
+    assert readme.read_text() == "# My project"
+
+
 def test_the_example_can_be_inspected_fitted_predicted_and_scored(run, example, tmp_path):
     code, out, _ = run("inspect", example / "votes.csv")
     assert code == 0

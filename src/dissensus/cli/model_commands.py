@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from dissensus.datasets.data import Data
     from dissensus.estimator import VoteClassifier
 
+CARD = "README.md"
+"""The model card in a model folder."""
+
 
 @click.command(
     epilog="""\b
@@ -172,6 +175,7 @@ def fit(
     from dissensus.store.atomic_files import write_whole
 
     folder = writable_folder(out)
+    _keep_what_is_no_model(folder)
     source = Source(features_file, texts, pair, images, encoder)
     data, origin = _data(votes_file, source, probs, gold_file, options)
     settings: dict[str, Any] = {
@@ -186,12 +190,12 @@ def fit(
     model.save(folder)
     write_origin(folder, origin)
     write_whole(folder / "scores.json", (json.dumps(scores, indent=1, allow_nan=False) + "\n").encode())
-    write_whole(folder / "README.md", model_card(data, str(source), scores, dissensus.__version__).encode())
+    write_whole(folder / CARD, model_card(data, str(source), scores, dissensus.__version__).encode())
     if as_json:
         click.echo(json.dumps(scores, indent=1, allow_nan=False))
     else:
         _print_fit(scores)
-        click.echo(f"\nSaved to {folder} (model.json, model.safetensors, features.json, scores.json, README.md). Next:")
+        click.echo(f"\nSaved to {folder} (model.json, model.safetensors, features.json, scores.json, {CARD}). Next:")
         new = {"texts": "--texts NEW.csv", "images": "--images NEW"}.get(reads_of(origin) or "")
         new = new or shlex.quote(features_file or "FEATURES")
         click.echo(f"  dissensus predict {shlex.quote(str(folder))} {new} --out predictions.csv")
@@ -256,6 +260,16 @@ class _ProgressLines:
         if now - self._printed_at >= self._every and doing != self._doing:
             self._printed_at, self._doing = now, doing
             click.echo(f"{share:4.0%}  {doing}", err=True)
+
+
+def _keep_what_is_no_model(folder: Path) -> None:
+    """Refuse to write a model card over the README of something else; a model may be trained anew in its folder."""
+    from dissensus.estimator.model_folder import ABOUT
+
+    if (folder / CARD).exists() and not (folder / ABOUT).exists():
+        raise InputError(
+            f"there is a {CARD} in it, and no model", where=str(folder), hint="Name a new folder for the model"
+        )
 
 
 def _print_fit(scores: dict[str, Any]) -> None:
