@@ -135,8 +135,14 @@ class _Case:
         return self.items.confidence, self.items.correct
 
     @cached_property
+    def top_in_order(self) -> tuple[Tensor, Tensor]:
+        """`top`, by rising confidence: metrics that sort find it sorted, and what they sum stays in the same order."""
+        order = torch.from_numpy(self.items.confidence.numpy().argsort(kind="stable"))
+        return self.items.confidence[order], self.items.correct[order]
+
+    @cached_property
     def brier(self) -> BrierDecomposition:
-        return brier_decomposition(*self.top)
+        return brier_decomposition(*self.top_in_order)
 
     @property
     def known(self) -> Tensor:
@@ -234,9 +240,9 @@ _ROWS = [
     Metric("ece_width_15", "lower", "probability", "gold", "calibration error of the top class, 15 bins of equal width",
            lambda c: ece(*c.top, binning="width", bins=15)),
     Metric("ece_mass_15", "lower", "probability", "gold", "calibration error of the top class, 15 bins of equal mass",
-           lambda c: ece(*c.top, binning="mass", bins=15)),
+           lambda c: ece(*c.top_in_order, binning="mass", bins=15)),
     Metric("smooth_ece", "lower", "probability", "gold", "calibration error of the top class, without bins",
-           lambda c: smooth_ece(*c.top)),
+           lambda c: smooth_ece(*c.top_in_order)),
     Metric("brier_top", "lower", "", "gold", "Brier score of the event that the top class is the label, 0 to 1",
            lambda c: c.brier.score),
     Metric("brier_reliability", "lower", "", "gold", "part of brier_top lost to miscalibration",

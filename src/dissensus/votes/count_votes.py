@@ -10,16 +10,17 @@ from dissensus.errors import InputError
 from dissensus.votes.decisions import Layout, Wanted
 from dissensus.votes.evidence import FEW_ROWS, counts_or_ratings
 from dissensus.votes.exports import read_answers
-from dissensus.votes.exports.answer_matrices import refuse_ratings, whole_matrix
+from dissensus.votes.exports.answer_matrices import whole_matrix
 from dissensus.votes.exports.documents import NO_NUMBER
 from dissensus.votes.files import PathLike
-from dissensus.votes.kept_votes import Names, skipped_notes
+from dissensus.votes.kept_votes import skipped_notes
 from dissensus.votes.matrices import Matrix, array_matrix, table_matrix
 from dissensus.votes.read_as import ReadAs
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import MOST_VOTES, Votes, row_names
 
 RARE = 0.05
+EITHER = "Pass --format wide if every column is a person, or --format counts if every column is a class"
 
 
 def from_table_of_counts(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes, list[str]]:
@@ -71,20 +72,19 @@ def from_array(path: PathLike, wanted: Wanted) -> Votes:
     matrix = array_matrix(path)
     if (answers := _answers(matrix, wanted)) is not None:
         return answers
+    named = matrix.classes is not None or wanted.format is not None
+    kind, reason = ("counts", "") if named else counts_or_ratings(matrix.values.astype(float))
+    if kind == "wide":
+        what = f"these numbers look like what people said: {reason}"
+        raise InputError(what, where=str(path), hint=EITHER)
     unnamed = ["items"] * (matrix.ids is None) + ["classes"] * (matrix.classes is None and wanted.classes is None)
     if wanted.classes is not None:
         matrix = matrix.with_classes(wanted.classes)
     votes, notes = _from_counts(matrix, wanted)
-    doubt = () if wanted.format is not None or matrix.classes is not None else _doubt(matrix)
+    clear = kind == "counts" or matrix.classes is not None
+    doubt = () if clear else (f"{reason}: read as counts of classes (--format wide reads one column per person)",)
     read_as = ReadAs("count matrix", notes=(*matrix.notes, *notes), warnings=doubt, unnamed=tuple(unnamed))
     return votes.described(read_as)
-
-
-def _doubt(matrix: Matrix) -> Names:
-    """What is said about an array of counts that could as well be what people said."""
-    kind, reason = counts_or_ratings(matrix.values.astype(float))
-    said = f"{reason}: read as counts of classes (--format wide reads one column per person)"
-    return () if kind == "counts" else (said,)
 
 
 def _answers(matrix: Matrix, wanted: Wanted) -> Votes | None:
@@ -98,9 +98,6 @@ def _answers(matrix: Matrix, wanted: Wanted) -> Votes | None:
         return None
     marked = np.isin(whole, (-1, NO_NUMBER))
     if not told and (len(whole) < FEW_ROWS or marked.mean() < RARE):  # one -1 among many counts is damage
-        hint = "Pass --format wide if every column is a person, or --format counts if every column is a class"
-        if not marked.any():
-            refuse_ratings(whole, matrix.path, hint)
         return None
     if matrix.ids is not None or matrix.classes is not None:
         what = "a matrix of answers is read without the names of its rows and columns"
