@@ -117,10 +117,12 @@ def _ties(people: Data) -> list[str]:
     import torch
 
     from dissensus.metrics.row_blocks import blocks
+    from dissensus.metrics.threads import torch_threads
 
     shares = people.people_rows(torch.arange(len(people)))  # no table of all items is made: it may be very large
     parts = (shares[block] for block in blocks(shares.shape))
-    tied = sum(int(((part == part.max(1, keepdim=True).values).sum(1) > 1).sum()) for part in parts)
+    with torch_threads(1):
+        tied = sum(int(((part == part.max(1, keepdim=True).values).sum(1) > 1).sum()) for part in parts)
     said = f"{tied:,} of {len(people):,} items have no unique majority; accuracy takes the first of the tied classes"
     return [said] if tied else []
 

@@ -13,11 +13,11 @@ from dissensus import metrics
 from dissensus.datasets.data import Data
 from dissensus.engine.judging import judge
 from dissensus.errors import InputError
+from dissensus.metrics.threads import torch_threads
 from dissensus.models.predictions import Predictions
 from dissensus.training.baselines import BASELINES
 from dissensus.training.selection.lesson import Candidate, Progress
 from dissensus.training.splits import Holdout, Split
-from dissensus.training.threads import torch_threads
 
 MeasuredFit = dict[str, Any]
 """`raw`, `tempered_votes`, `tempered_gold`, `baselines`, `items`, `chosen`, `temperature`, `warnings`."""

@@ -24,6 +24,7 @@ from dissensus.estimator.weighted_rows import RowsModel, train_rows
 from dissensus.labels.delivery import DELIVERIES, Delivery, Soft
 from dissensus.labels.targets import TARGETS, TargetRule
 from dissensus.metrics.agreement import majority
+from dissensus.metrics.threads import torch_threads
 from dissensus.models import Architecture, Model, new_model
 from dissensus.models.opinion_pool import OpinionPool
 from dissensus.models.predictions import Predictions
@@ -32,7 +33,6 @@ from dissensus.training import evaluate
 from dissensus.training.early_stopped import NetworkSettings, train_network
 from dissensus.training.selection import Lesson, train_pool
 from dissensus.training.selection.lesson import Progress
-from dissensus.training.threads import torch_threads
 
 
 def _silent(share: float, doing: str) -> None:

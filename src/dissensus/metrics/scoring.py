@@ -35,6 +35,7 @@ from dissensus.metrics.checks import (
 from dissensus.metrics.per_item import ModelItems, PeopleItems
 from dissensus.metrics.proper import kl, soft_nll
 from dissensus.metrics.row_blocks import Progress, Rows, silent
+from dissensus.metrics.threads import torch_threads
 
 Value = float | int | str | None
 Direction = Literal["lower", "higher", "neither"]
@@ -69,6 +70,7 @@ def score(
     return score_all({"scores": as_rows(log_probs)}, as_rows(target), labels, votes, known)["scores"]
 
 
+@torch_threads(1)
 def score_all(
     log_probs: Mapping[str, Rows],
     target: Rows,

@@ -20,6 +20,7 @@ from dissensus import random
 from dissensus.errors import InputError
 from dissensus.metrics.checks import checked_gold, checked_target
 from dissensus.metrics.row_blocks import LogProbs, Progress, Rows, blocks, silent
+from dissensus.metrics.threads import torch_threads
 
 COLDEST, HOTTEST = 0.01, 100.0
 Calibration = Literal["tempered_votes", "tempered_gold"]
@@ -156,6 +157,7 @@ def stratified_halves(strata: Tensor, rows: Tensor, seed: int) -> Tensor:
     return torch.from_numpy(half)
 
 
+@torch_threads(1)
 def cross_fit(
     logits: Tensor, target: Rows, *, strata: Tensor, rows: Tensor, seed: int, tell: Progress = silent
 ) -> CrossFit:

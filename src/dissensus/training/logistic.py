@@ -25,8 +25,8 @@ from dissensus import random
 from dissensus.errors import InputError
 from dissensus.metrics.agreement import majority
 from dissensus.metrics.proper import unchecked_soft_nll
+from dissensus.metrics.threads import torch_threads
 from dissensus.models.normalise import moments
-from dissensus.training.threads import torch_threads
 
 PENALTIES: tuple[float, ...] = tuple(float(10 ** (quarter / 4)) for quarter in range(8, -25, -1))
 """From 100 to 1e-6, four to a decade, strongest first."""

@@ -73,7 +73,7 @@ def from_array(path: PathLike, wanted: Wanted) -> Votes:
     if (answers := _answers(matrix, wanted)) is not None:
         return answers
     named = matrix.classes is not None or wanted.format is not None
-    kind, reason = ("counts", "") if named else counts_or_ratings(matrix.values.astype(float))
+    kind, reason = ("counts", "") if named else counts_or_ratings(matrix.values)
     if kind == "wide":
         what = f"these numbers look like what people said: {reason}"
         raise InputError(what, where=str(path), hint=EITHER)

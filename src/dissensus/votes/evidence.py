@@ -9,9 +9,10 @@ who agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from dissensus.votes.roles import TOTALS, plain
@@ -26,7 +27,7 @@ MANY_SILENT = 0.1
 CHANCE = 0.01  # of a ratio so low where people answer independently; where they agree, it is lower still
 
 
-def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None, str]:
+def counts_or_ratings(values: NDArray[Any]) -> tuple[Literal["counts", "wide"] | None, str]:
     """What a table [N, K] of numbers is, and why; None where the evidence is thin.
 
     Negative numbers and fractions count as counts here: whoever reads the counts refuses them, and says where they are.
@@ -36,7 +37,8 @@ def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None,
     >>> counts_or_ratings(np.array([[1.0, 2.0], [5.0, 4.0]]))[0] is None
     True
     """
-    if not np.isfinite(values).all() or (values < 0).any() or (values != np.floor(values)).any():
+    fractions = values.dtype.kind == "f" and (not np.isfinite(values).all() or (values != np.floor(values)).any())
+    if fractions or (values < 0).any():
         return "counts", "not all are whole numbers from 0 on"
     rows, values = len(values), values[values.any(1)]
     n = len(values)
@@ -47,7 +49,7 @@ def counts_or_ratings(values: Floats) -> tuple[Literal["counts", "wide"] | None,
     sums, has_zeros = values.sum(1), bool((values == 0).any())
     if sums.min() == sums.max() and (n >= FEW_ROWS or has_zeros):
         return "counts", f"every row sums to {sums[0]:g}"
-    by_column = float(values.var(0).sum())
+    by_column = float(sum(column.var() for column in values.T))  # one by one: a copy of all as floats is large
     ratio = float(sums.var()) / by_column if by_column > 0 else 1.0
     by_chance = chdtri(n - 1, 1 - CHANCE) / (n - 1) if n >= FEW_ROWS else 0.5  # so few rows cannot tell either way
     if n > 1 and ratio <= min(0.5, by_chance) and (has_zeros or n >= MANY_ROWS):

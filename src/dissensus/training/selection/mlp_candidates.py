@@ -14,13 +14,13 @@ from torch import Tensor
 
 from dissensus import random
 from dissensus.errors import InputError
+from dissensus.metrics.threads import torch_threads
 from dissensus.models import Classifier, Mlp, load_model
 from dissensus.training import stacked
 from dissensus.training.logistic import rows_outside
 from dissensus.training.optimisers import AdamW
 from dissensus.training.schedules import EarlyStopping
 from dissensus.training.selection.lesson import CandidateGrid, Lesson, Progress, repeated_rows
-from dissensus.training.threads import torch_threads
 
 DEFAULT_LR = 1e-3
 UNSEARCHED_EPOCHS = 20  # where a single item leaves nothing to choose by

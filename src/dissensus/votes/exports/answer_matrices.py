@@ -149,7 +149,7 @@ def whole_matrix(values: NDArray[Any]) -> Ints | None:
 
 def refuse_ratings(matrix: Ints, path: PathLike, hint: str) -> None:
     """Refuse an array without names that looks like what people said, and not like counts of classes."""
-    kind, reason = counts_or_ratings(matrix.astype(float))
+    kind, reason = counts_or_ratings(matrix)
     if kind == "wide":
         raise InputError(f"these numbers look like what people said: {reason}", where=str(path), hint=hint)
 
