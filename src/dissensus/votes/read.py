@@ -26,6 +26,7 @@ from dissensus.votes.read_as import ReadAs
 from dissensus.votes.roles import column_error
 from dissensus.votes.suspicions import suspicions
 from dissensus.votes.tables import FileTable, open_table
+from dissensus.votes.ticked_rows import ticked_labels
 from dissensus.votes.votes import Ints, Votes
 
 TITLES = {
@@ -33,6 +34,7 @@ TITLES = {
     "wide": "wide table",
     "counts": "table of counts",
     "lists": "one list of votes per item",
+    "ticks": "long table with one column per class",
 }
 
 
@@ -186,7 +188,7 @@ def _roles(layout: Layout) -> dict[str, str]:
     if layout.columns:
         shown = " ".join(layout.columns[:8]) + (f" … ({len(layout.columns)})" if len(layout.columns) > 8 else "")
         what = "items" if layout.transposed else "votes" if layout.anonymous else "annotators"
-        named["classes" if layout.kind == "counts" else what] = shown
+        named["classes" if layout.kind in ("counts", "ticks") else what] = shown
     return named
 
 
@@ -219,6 +221,10 @@ def _from_long(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     for (role, name), column in zip(roles.items(), table.columns(list(roles.values())), strict=True):
         encoded[role] = encode(column, f"{table.path}, column {name!r}")
         refuse_lost_rows(table, name, encoded[role][1], encoded[role][0])
+    classes = listed_classes(table, wanted)
+    if layout.kind == "ticks":
+        encoded["label"] = (ticked_labels(table, layout.columns), layout.columns)
+        classes = classes or tuple(name for name in layout.columns if not is_missing((name,), wanted).any())
     label, labels = encoded["label"]
     silent, marked = label < 0, np.zeros(len(label), bool)
     if wanted.missing:
@@ -252,7 +258,7 @@ def _from_long(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
         labels,
         people,
         annotators,
-        listed_classes(table, wanted),
+        classes,
         wanted.duplicates,
         lambda vote: table.where(int(rows[vote])),
         times=times,
@@ -322,7 +328,13 @@ def _from_wide(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     return votes, unknown * layout.anonymous + skipped_notes(0, int(marked.sum()), before - len(names))
 
 
-READERS = {"long": _from_long, "wide": _from_wide, "counts": from_table_of_counts, "lists": from_lists}
+READERS = {
+    "long": _from_long,
+    "ticks": _from_long,
+    "wide": _from_wide,
+    "counts": from_table_of_counts,
+    "lists": from_lists,
+}
 
 
 def _sidecar_classes(path: PathLike) -> Names | None:

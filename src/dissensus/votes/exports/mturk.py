@@ -4,7 +4,8 @@ From the requester guide and from code that reads such files. One row per assign
 `AssignmentStatus` (Submitted, Approved, Rejected), `Input.…` as uploaded, `Answer.…` as answered, and the columns
 `Approve` and `Reject` in which a requester notes a decision. A classifier of Crowd HTML writes
 `Answer.category.label`; a group of radio buttons or check boxes writes one column of true and false per option
-(`Answer.topic.sport`), or `Answer.sport` or `Answer.sport.on` where each has a name of its own; newer batches have one column `Answer.taskAnswers` with all of it as JSON.
+(`Answer.topic.sport`), or `Answer.sport` or `Answer.sport.on` where each has a name of its own; newer
+batches have one column `Answer.taskAnswers` with all of it as JSON.
 """
 
 from __future__ import annotations
