@@ -46,24 +46,28 @@ def read_probabilities(path: PathLike, *, item: str | None = None) -> Matrix:
     Rounded probabilities are accepted and divided by their sum where that is off by no more than their rounding explains
     (`datasets.rounded_shares`), and a note says so. None may be negative.
     """
-    matrix = read_predictions(path, item=item)
+    return as_probabilities(read_predictions(path, item=item))
+
+
+def as_probabilities(matrix: Matrix) -> Matrix:
+    """Predictions that were read as probabilities: what `read_probabilities` checks and corrects."""
     values, rounded = matrix.values, rounded_rows(matrix.values)
     if rounded is not None:
         rows, off, how = rounded
         values = values.copy()
         values[rows] /= values[rows].sum(1, keepdims=True)
-        note = f"{path}: {len(rows):,} rows of probabilities rounded to {how} were divided by their sums (off by up to "
-        matrix = replace(matrix, values=values, notes=(*matrix.notes, f"{note}{off:.3g})"))
+        note = f"{len(rows):,} rows of probabilities rounded to {how} were divided by their sums (off by up to {off:.3g})"
+        matrix = replace(matrix, values=values, notes=(*matrix.notes, f"{matrix.path}: {note}"))
     check_shares(matrix.values, where=matrix.where)
     return matrix
 
 
-def read_logits(path: PathLike, *, item: str | None = None) -> Matrix:
-    """Logits: like `read_predictions`, and probabilities are refused, of which a softmax would make other ones."""
-    matrix = read_predictions(path, item=item)
+def as_logits(matrix: Matrix) -> Matrix:
+    """Predictions that were read as logits; probabilities are refused, of which a softmax would make other ones."""
     values = matrix.values
     if len(values) > 1 and (values >= 0).all() and (np.abs(values.sum(1) - 1) < SHARES_TOLERANCE).all():
-        raise InputError("every row sums to 1: these are probabilities", where=str(path), hint="Leave --logits away")
+        what, hint = "every row sums to 1: these are probabilities", "Leave --logits away"
+        raise InputError(what, where=str(matrix.path), hint=hint)
     return matrix
 
 
