@@ -345,3 +345,16 @@ def test_a_refusal_of_predictions_names_the_column_before_the_sums(
     result = CliRunner().invoke(cli, ["score", str(predictions), str(votes)])
     assert result.exit_code != 0
     assert said in str(result.exception) + result.output
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_lists_of_objects_in_parquet_are_read_as_in_json(by_column: bool, tmp_path: Path) -> None:
+    said = [[{"annotator": f"w{person}", "label": vote(n, person)} for person in range(3)] for n in range(N)]
+    cells = [{key: [entry[key] for entry in entries] for key in entries[0]} for entries in said] if by_column else said
+    frame = pd.DataFrame({"id": IDS, "text": "a text", "annotations": cells})
+    frame.to_parquet(tmp_path / "v.parquet", index=False)
+    frame.to_json(tmp_path / "v.jsonl", orient="records", lines=True)
+    votes, same = read_votes(tmp_path / "v.parquet"), read_votes(tmp_path / "v.jsonl")
+    assert (votes.items, votes.annotators, votes.classes) == (same.items, same.annotators, same.classes)
+    assert np.array_equal(votes.counts, same.counts)
+    assert votes.n_votes == 3 * N

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from dissensus.errors import InputError
-from dissensus.votes.exports.documents import Document, JsonDocument, LinesDocument, Place, Record
+from dissensus.votes.exports.documents import Document, JsonDocument, LinesDocument, Place, Record, TableDocument
 from dissensus.votes.exports.reader import (
     Asked,
     ExportReader,
@@ -51,6 +53,21 @@ def _records(document: Document) -> Iterator[tuple[Place, str | None, Record]]:
     elif isinstance(document, (JsonDocument, LinesDocument)) and not _is_plain(document):
         for place, record in document.records():
             yield place, None, _with_entries(record)
+    elif isinstance(document, TableDocument) and any(map(_holds_records, document.table.head().values())):
+        for place, record in document.records():
+            yield place, None, _with_entries(record)
+
+
+def _holds_records(column: pa.ChunkedArray) -> bool:
+    """Whether the cells of a column of Parquet are lists of objects, or objects of lists."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return any(_is_list(field.type) for field in kind)
+    return _is_list(kind) and pa.types.is_struct(kind.value_type)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _is_plain(document: JsonDocument | LinesDocument) -> bool:
