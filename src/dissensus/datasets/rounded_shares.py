@@ -18,7 +18,7 @@ def rounded_rows(values: Shares) -> tuple[NDArray[np.int64], float, str] | None:
     """The rows of [N, K] whose sum is off by no more than their rounding explains; by how much at most, and what it is.
 
     None where there are none. The sum of K numbers with d decimals is off by at most K / 2 of the last decimal (three
-    decimals are given the room of two). That of float16 is off by 2^-10 of itself, and K times the smallest number; that
+    decimals are given the room of two). That of float16 is off by 2^-10 of itself and K times the smallest number, that
     of bfloat16 by 2^-8: twice what rounding to the nearest does, because some programs round towards zero.
 
     >>> rows, off, how = rounded_rows(np.array([[0.33, 0.33, 0.33], [0.5, 0.25, 0.25]]))

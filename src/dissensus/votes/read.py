@@ -73,8 +73,8 @@ def read_votes(
     5. A column is called label, annotation, vote, answer, choice, rating … or annotator, worker, user, rater,
        completed_by …, or `labels` or `annotators` is given: a **long** table. The item column is called item, task,
        image, example … or, failing those, id, uid … or ends in `id`; the annotator column may be absent. A column called
-       count, n_votes, n … beside item and label, without annotators, says how many votes a row stands for. Where no column
-       can be the label, but several hold 0 and 1, and every row has exactly one 1, a row is a vote for that column.
+       count, n_votes, n … beside item and label, without annotators, says how many votes a row stands for. Where no
+       column can be the label, but several hold 0 and 1, every row exactly one 1, a row is a vote for that column.
     6. All other columns but texts hold numbers: a **count** matrix with one column per class, or a **wide** table with
        one column per annotator where a cell is empty; otherwise arithmetic decides (`votes.evidence`), or it is refused.
     7. There is an item column, and at least two others share labels: a **wide** table. An empty cell is no vote.

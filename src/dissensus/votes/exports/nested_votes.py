@@ -11,7 +11,7 @@ boxes) is none of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
@@ -50,12 +50,16 @@ def _records(document: Document) -> Iterator[tuple[Place, str | None, Record]]:
         for index, (key, record) in enumerate(document.value.items()):
             if isinstance(record, dict):
                 yield Place(document, index), key, _with_entries(record)
-    elif isinstance(document, (JsonDocument, LinesDocument)) and not _is_plain(document):
+    elif _is_list_of_records(document):
         for place, record in document.records():
             yield place, None, _with_entries(record)
-    elif isinstance(document, TableDocument) and any(map(_holds_records, document.table.head().values())):
-        for place, record in document.records():
-            yield place, None, _with_entries(record)
+
+
+def _is_list_of_records(document: Document) -> TypeGuard[JsonDocument | LinesDocument | TableDocument]:
+    """Whether a document is a list of objects, or a Parquet file with such lists in its cells."""
+    if isinstance(document, TableDocument):
+        return any(map(_holds_records, document.table.head().values()))
+    return isinstance(document, (JsonDocument, LinesDocument)) and not _is_plain(document)
 
 
 def _holds_records(column: pa.ChunkedArray) -> bool:
