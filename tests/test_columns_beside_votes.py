@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dissensus.cli import cli
-from dissensus.datasets.own_files import read_logits, read_probabilities
+from dissensus.datasets.own_files import as_logits, read_predictions, read_probabilities
 from dissensus.errors import InputError
 from dissensus.votes import read_votes
 from dissensus.votes.alignment import align
@@ -255,9 +255,9 @@ def test_the_index_of_a_data_frame_in_parquet_is_the_item(name: str | None, tmp_
 def test_probabilities_are_no_logits(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", np.array([[0.25, 0.75], [0.5, 0.5]]))
     with pytest.raises(InputError, match="these are probabilities"):
-        read_logits(tmp_path / "p.npy")
+        as_logits(read_predictions(tmp_path / "p.npy"))
     np.save(tmp_path / "p.npy", np.log([[0.25, 0.75], [0.5, 0.5]]))
-    assert read_logits(tmp_path / "p.npy").values.shape == (2, 2)
+    assert as_logits(read_predictions(tmp_path / "p.npy")).values.shape == (2, 2)
 
 
 def test_row_numbers_instead_of_ids_are_called_so() -> None:
@@ -305,3 +305,56 @@ def test_ids_that_differ_only_in_blanks_and_a_single_class_are_pointed_at(tmp_pa
     ticks = ([n, *("x" if n % 3 == k else "" for k in range(3))] for n in range(N))
     votes = read_votes(table(tmp_path / "v.csv", "item,cat,dog,bird", ticks))
     assert "there is only one class, 'x'" in " ".join(votes.read_as.warnings)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["id", "item", "item_id", "image"])
+@pytest.mark.parametrize("extension", ["csv", "parquet"])
+def test_ids_behind_the_predictions_name_their_rows(name: str, extension: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"cat": [n / 50 for n in range(N)], "dog": [1 - n / 50 for n in range(N)], name: IDS})
+    path = tmp_path / f"p.{extension}"
+    if extension == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False)
+    matrix = read_probabilities(path)
+    assert (matrix.ids, matrix.classes) == (tuple(IDS), ("cat", "dog"))
+    assert f"rows are named by the column '{name}'" in matrix.notes
+
+
+def test_a_class_of_fractions_is_no_id_behind_the_predictions(tmp_path: Path) -> None:
+    rows = ([n / 50, 1 - n / 50] for n in range(N))
+    matrix = read_probabilities(table(tmp_path / "p.csv", "statement,question", rows))
+    assert (matrix.ids, matrix.classes) == (None, ("statement", "question"))
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ("id,cat,dog,confidence", [0.5, 0.5, 0.5], "no class is called confidence"),
+        ("id,cat", [0.5], "there is no column dog"),
+        ("id,cat,hund", [0.5, 0.7], "the columns hund are not classes"),
+    ],
+)
+def test_a_refusal_of_predictions_names_the_column_before_the_sums(
+    header: str, row: list[float], said: str, tmp_path: Path
+) -> None:
+    predictions = table(tmp_path / "p.csv", header, ([f"i{n}", *row] for n in range(6)))
+    votes = table(
+        tmp_path / "v.csv", "item,worker,label", ([f"i{n}", w, ("cat", "dog")[w]] for n in range(6) for w in (0, 1))
+    )
+    result = CliRunner().invoke(cli, ["score", str(predictions), str(votes)])
+    assert result.exit_code != 0
+    assert said in str(result.exception) + result.output
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_lists_of_objects_in_parquet_are_read_as_in_json(by_column: bool, tmp_path: Path) -> None:
+    said = [[{"annotator": f"w{person}", "label": vote(n, person)} for person in range(3)] for n in range(N)]
+    cells = [{key: [entry[key] for entry in entries] for key in entries[0]} for entries in said] if by_column else said
+    frame = pd.DataFrame({"id": IDS, "text": "a text", "annotations": cells})
+    frame.to_parquet(tmp_path / "v.parquet", index=False)
+    frame.to_json(tmp_path / "v.jsonl", orient="records", lines=True)
+    votes, same = read_votes(tmp_path / "v.parquet"), read_votes(tmp_path / "v.jsonl")
+    assert (votes.items, votes.annotators, votes.classes) == (same.items, same.annotators, same.classes)
+    assert np.array_equal(votes.counts, same.counts)
+    assert votes.n_votes == 3 * N

@@ -185,7 +185,9 @@ def test_sums_may_be_off_by_what_printing_does_and_no_more(tmp_path: Path) -> No
 def test_rounded_probabilities_are_divided_by_their_sum_and_it_is_said(tmp_path: Path) -> None:
     matrix = read_probabilities(written(tmp_path, "id,cat,dog,cow\na,0.33,0.33,0.33\nb,0.5,0.25,0.25\n"))
     np.testing.assert_allclose(matrix.values, [[1 / 3] * 3, [0.5, 0.25, 0.25]])
-    assert "1 rows of rounded probabilities were divided by their sums (off by up to 0.01)" in matrix.notes[0]
+    assert (
+        "1 rows of probabilities rounded to 2 decimals were divided by their sums (off by up to 0.01)" in matrix.notes[0]
+    )
 
 
 def test_columns_that_are_other_classes_are_refused(tmp_path: Path) -> None:

@@ -67,15 +67,16 @@ def score(
 
     from dissensus.cli.stage_progress import StageProgress
     from dissensus.datasets.gold import gold_of
-    from dissensus.datasets.own_files import read_logits, read_probabilities
+    from dissensus.datasets.own_files import as_logits, as_probabilities, read_predictions
     from dissensus.engine.judging import judge
     from dissensus.metrics.vote_mixture import MOST_ITEMS
     from dissensus.models.predictions import Predictions
     from dissensus.votes.alignment import match
 
     people = people_from(votes_file, probs, options)
-    matrix = (read_logits if logits else read_probabilities)(predictions_file)
+    matrix = read_predictions(predictions_file)
     matrix = matrix.with_classes(people.classes, named=classes_are_named(people), by_order=by_order)
+    matrix = (as_logits if logits else as_probabilities)(matrix)
     items = items_of(people)
     some = intersect or test_ids is not None
     matched = match(items, matrix.ids, len(matrix.values), path=predictions_file, by_order=by_order, intersect=some)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dissensus.datasets.feature_resolution import HINT, lost_in_float32
+from dissensus.datasets.rounded_shares import rounded_rows
 from dissensus.errors import InputError
 from dissensus.metrics.checks import SHARES_TOLERANCE, check_shares
 from dissensus.votes.alignment import Items
@@ -21,9 +22,6 @@ from dissensus.votes.names import positions
 from dissensus.votes.roles import column_error, find
 from dissensus.votes.tables import open_table
 from dissensus.votes.votes import Ints
-
-ROUNDED, MOST_ROUNDED = 0.005, 0.05
-"""What rounding to two decimals does to one probability, at most; and how much the sum of a row may be off."""
 
 
 def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
@@ -46,33 +44,31 @@ def read_predictions(path: PathLike, *, item: str | None = None) -> Matrix:
 def read_probabilities(path: PathLike, *, item: str | None = None) -> Matrix:
     """One distribution per item: like `read_predictions`, and every row must sum to 1.
 
-    Probabilities rounded to two or three decimals are accepted and divided by their sum, and a note says so: the sum of K
-    of them may be off by 0.005 K, at most by 0.05, and none may be negative.
+    Rounded probabilities are accepted and divided by their sum where that is off by no more than their rounding explains
+    (`datasets.rounded_shares`), and a note says so. None may be negative.
     """
-    matrix = read_predictions(path, item=item)
-    values = matrix.values
-    with np.errstate(invalid="ignore"):  # -inf is found by check_shares
-        off = np.abs(values.sum(1) - 1)
-        rounded = (
-            (off > SHARES_TOLERANCE) & (off <= min(ROUNDED * values.shape[1], MOST_ROUNDED) + 1e-9) & (values >= 0).all(1)
-        )
-    if rounded.any():
-        rows = np.flatnonzero(rounded)
-        steps = values[rows] * 100
-        if np.abs(steps - np.round(steps)).max() < 1e-6 or np.abs(10 * steps - np.round(10 * steps)).max() < 1e-5:
-            values = np.where(rounded[:, None], values / values.sum(1, keepdims=True), values)
-            note = f"{path}: {len(rows):,} rows of rounded probabilities were divided by their sums (off by up to "
-            matrix = replace(matrix, values=values, notes=(*matrix.notes, f"{note}{off[rows].max():.3g})"))
+    return as_probabilities(read_predictions(path, item=item))
+
+
+def as_probabilities(matrix: Matrix) -> Matrix:
+    """Predictions that were read as probabilities: what `read_probabilities` checks and corrects."""
+    values, rounded = matrix.values, rounded_rows(matrix.values)
+    if rounded is not None:
+        rows, off, how = rounded
+        values = values.copy()
+        values[rows] /= values[rows].sum(1, keepdims=True)
+        note = f"{len(rows):,} rows of probabilities rounded to {how} were divided by their sums (off by up to {off:.3g})"
+        matrix = replace(matrix, values=values, notes=(*matrix.notes, f"{matrix.path}: {note}"))
     check_shares(matrix.values, where=matrix.where)
     return matrix
 
 
-def read_logits(path: PathLike, *, item: str | None = None) -> Matrix:
-    """Logits: like `read_predictions`, and probabilities are refused, of which a softmax would make other ones."""
-    matrix = read_predictions(path, item=item)
+def as_logits(matrix: Matrix) -> Matrix:
+    """Predictions that were read as logits; probabilities are refused, of which a softmax would make other ones."""
     values = matrix.values
     if len(values) > 1 and (values >= 0).all() and (np.abs(values.sum(1) - 1) < SHARES_TOLERANCE).all():
-        raise InputError("every row sums to 1: these are probabilities", where=str(path), hint="Leave --logits away")
+        what, hint = "every row sums to 1: these are probabilities", "Leave --logits away"
+        raise InputError(what, where=str(matrix.path), hint=hint)
     return matrix
 
 

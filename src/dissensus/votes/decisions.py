@@ -11,7 +11,7 @@ from dissensus.votes.tables import FileTable
 
 Format = Literal["long", "counts", "wide"]
 ReadFormat = Literal[Format, "transposed"]
-LayoutKind = Literal["long", "counts", "wide", "lists"]
+LayoutKind = Literal["long", "counts", "wide", "lists", "ticks"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Wanted:
 class Layout:
     """What was decided: the column of each role.
 
-    `columns` are the classes of a table of counts, or the annotators of a wide table; where these are just numbered
-    votes (`label1`), nobody knows who cast them: `anonymous`.
+    `columns` are the classes of a table of counts or of rows with one tick, or the annotators of a wide table; where
+    these are just numbered votes (`label1`), nobody knows who cast them: `anonymous`.
     """
 
     kind: LayoutKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dissensus.votes.cells import encode, nameable
-from dissensus.votes.roles import PATHS, TEXTS, leading_item, names_items, plain
+from dissensus.votes.roles import PATHS, TEXTS, has_role, leading_item, names_items, plain
 from dissensus.votes.tables import FileTable
 
 ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")  # how pandas, R and spreadsheets call them
@@ -26,6 +26,13 @@ def item_of_matrix(table: FileTable, given: str | None) -> str | None:
     beside = leading_item(rest, None) or _only_ids(rest)
     is_id = beside is not None and plain(beside) not in TEXTS and holds_ids(rest, beside)
     return beside if is_id else leading
+
+
+def ids_behind(table: FileTable) -> str | None:
+    """The ids of a matrix whose first column holds none: the only other column that is named as items and holds ids."""
+    named = [name for name in table.names[1:] if has_role(name, "item") or names_items(name) or plain(name) in PATHS]
+    ids = [name for name in named if holds_ids(table, name)]
+    return ids[0] if len(ids) == 1 else None
 
 
 def row_numbers(table: FileTable, item: str | None) -> str | None:

@@ -42,6 +42,7 @@ from dissensus.votes.roles import (
     plain,
 )
 from dissensus.votes.tables import FileTable
+from dissensus.votes.ticked_rows import tick_columns
 
 
 def find_layout(table: FileTable, wanted: Wanted) -> Layout:
@@ -121,6 +122,10 @@ def _long(table: FileTable, wanted: Wanted) -> Layout:
     warnings: tuple[str, ...] = ()
     if label is None:
         candidates = [] if annotator is None else label_candidates(table, item, annotator)
+        ticked = tick_columns(table, candidates, (item, annotator), drop_empty=wanted.drop_empty)
+        if ticked:
+            note = f"every row is a vote for the one class of {listed(ticked)} that has its 1"
+            return Layout("ticks", item, annotator=annotator, columns=ticked, notes=(note,))
         if len(candidates) != 1:
             raise unknown_label_column(table, candidates)
         label = candidates[0]

@@ -14,8 +14,8 @@ from dissensus.votes.alignment import match_rows
 from dissensus.votes.array_files import load_arrays
 from dissensus.votes.cells import encode, first_not_number, gaps
 from dissensus.votes.files import PathLike, kind_of, row_of_array
-from dissensus.votes.item_columns import item_of_matrix, row_numbers
-from dissensus.votes.names import class_positions, label_name
+from dissensus.votes.item_columns import ids_behind, item_of_matrix, row_numbers
+from dissensus.votes.names import class_positions, label_name, positions
 from dissensus.votes.roles import column_error, leading_item, listed
 from dissensus.votes.tables import FileTable, open_table
 
@@ -54,11 +54,18 @@ class Matrix:
         classes. By order where the file has no names, or the classes have none (`named`), or `by_order` insists.
         """
         if self.values.shape[1] != len(classes):
-            raise InputError(
-                f"{self.values.shape[1]} columns for {len(classes)} classes ({listed(tuple(classes))})",
-                where=str(self.path),
-                hint="Write one column per class; a column of ids comes first and is called `id`",
-            )
+            what = f"{self.values.shape[1]} columns for {len(classes)} classes ({listed(tuple(classes))})"
+            if self.classes is not None:
+                foreign = [
+                    name for name, place in zip(self.classes, positions(self.classes, classes), strict=True) if place < 0
+                ]
+                absent = [
+                    name for name, place in zip(classes, positions(classes, self.classes), strict=True) if place < 0
+                ]
+                what += f"; no class is called {listed(foreign)}" if 0 < len(foreign) < self.values.shape[1] else ""
+                what += f"; there is no column {listed(absent)}" if 0 < len(absent) < len(classes) else ""
+            hint = "Write one column per class, and take out other columns; a column of ids is called `id`"
+            raise InputError(what, where=str(self.path), hint=hint)
         if self.classes is None or not named or by_order:
             if self.classes == tuple(classes):
                 return self
@@ -137,8 +144,8 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
     """The matrix of a table: these columns, or all but that of the ids; every cell a number."""
     leading = leading_item(table, item)
     left_out = None
-    if columns is None and leading is not None:
-        leading = item_of_matrix(table, item)
+    if columns is None:
+        leading = item_of_matrix(table, item) if leading is not None else ids_behind(table)
         left_out = row_numbers(table, leading)
     names = tuple(columns) if columns is not None else tuple(n for n in table.names if n not in (leading, left_out))
     if not names:
@@ -157,7 +164,7 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
         if parsed is None:
             row = first_not_number(column)
             what = f"{str(column[row])!r} in column {name!r} is not a number"
-            hint = "Correct the cell, or take the column out; ids come in the first column, called `id` (or pass --items)"
+            hint = "Correct the cell, or take the column out; ids come in a column called `id` (or pass --items)"
             raise InputError(what, where=table.where(row), hint=hint)
         if np.isnan(parsed).any() and (empty := gaps(column)).any():
             where = table.where(int(np.argmax(empty)))
@@ -166,7 +173,9 @@ def table_matrix(table: FileTable, item: str | None, columns: Sequence[str] | No
         values[:, index] = parsed
     unnamed = table.headless and names == table.names
     ignored = () if left_out is None else (f"the column {left_out!r} numbers the rows: ignored",)
-    notes = (*table.notes, *table.notes_on_numbers, *ignored)
+    behind = leading is not None and item is None and leading != table.names[0] and left_out is None
+    named = (f"rows are named by the column {leading!r}",) if behind else ()
+    notes = (*table.notes, *table.notes_on_numbers, *ignored, *named)
     return _named(values, ids, None if unnamed else names, table.path, table.where, notes)
 
 

@@ -26,6 +26,7 @@ from dissensus.votes.read_as import ReadAs
 from dissensus.votes.roles import column_error
 from dissensus.votes.suspicions import suspicions
 from dissensus.votes.tables import FileTable, open_table
+from dissensus.votes.ticked_rows import ticked_labels
 from dissensus.votes.votes import Ints, Votes
 
 TITLES = {
@@ -33,6 +34,7 @@ TITLES = {
     "wide": "wide table",
     "counts": "table of counts",
     "lists": "one list of votes per item",
+    "ticks": "long table with one column per class",
 }
 
 
@@ -71,7 +73,8 @@ def read_votes(
     5. A column is called label, annotation, vote, answer, choice, rating … or annotator, worker, user, rater,
        completed_by …, or `labels` or `annotators` is given: a **long** table. The item column is called item, task,
        image, example … or, failing those, id, uid … or ends in `id`; the annotator column may be absent. A column called
-       count, n_votes, n … beside item and label, without annotators, says how many votes a row stands for.
+       count, n_votes, n … beside item and label, without annotators, says how many votes a row stands for. Where no
+       column can be the label, but several hold 0 and 1, every row exactly one 1, a row is a vote for that column.
     6. All other columns but texts hold numbers: a **count** matrix with one column per class, or a **wide** table with
        one column per annotator where a cell is empty; otherwise arithmetic decides (`votes.evidence`), or it is refused.
     7. There is an item column, and at least two others share labels: a **wide** table. An empty cell is no vote.
@@ -186,7 +189,7 @@ def _roles(layout: Layout) -> dict[str, str]:
     if layout.columns:
         shown = " ".join(layout.columns[:8]) + (f" … ({len(layout.columns)})" if len(layout.columns) > 8 else "")
         what = "items" if layout.transposed else "votes" if layout.anonymous else "annotators"
-        named["classes" if layout.kind == "counts" else what] = shown
+        named["classes" if layout.kind in ("counts", "ticks") else what] = shown
     return named
 
 
@@ -219,6 +222,10 @@ def _from_long(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     for (role, name), column in zip(roles.items(), table.columns(list(roles.values())), strict=True):
         encoded[role] = encode(column, f"{table.path}, column {name!r}")
         refuse_lost_rows(table, name, encoded[role][1], encoded[role][0])
+    classes = listed_classes(table, wanted)
+    if layout.kind == "ticks":
+        encoded["label"] = (ticked_labels(table, layout.columns), layout.columns)
+        classes = classes or tuple(name for name in layout.columns if not is_missing((name,), wanted).any())
     label, labels = encoded["label"]
     silent, marked = label < 0, np.zeros(len(label), bool)
     if wanted.missing:
@@ -252,7 +259,7 @@ def _from_long(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
         labels,
         people,
         annotators,
-        listed_classes(table, wanted),
+        classes,
         wanted.duplicates,
         lambda vote: table.where(int(rows[vote])),
         times=times,
@@ -322,7 +329,13 @@ def _from_wide(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     return votes, unknown * layout.anonymous + skipped_notes(0, int(marked.sum()), before - len(names))
 
 
-READERS = {"long": _from_long, "wide": _from_wide, "counts": from_table_of_counts, "lists": from_lists}
+READERS = {
+    "long": _from_long,
+    "ticks": _from_long,
+    "wide": _from_wide,
+    "counts": from_table_of_counts,
+    "lists": from_lists,
+}
 
 
 def _sidecar_classes(path: PathLike) -> Names | None:

@@ -4,7 +4,8 @@ From the requester guide and from code that reads such files. One row per assign
 `AssignmentStatus` (Submitted, Approved, Rejected), `Input.…` as uploaded, `Answer.…` as answered, and the columns
 `Approve` and `Reject` in which a requester notes a decision. A classifier of Crowd HTML writes
 `Answer.category.label`; a group of radio buttons or check boxes writes one column of true and false per option
-(`Answer.topic.sport`); newer batches have one column `Answer.taskAnswers` with all of it as JSON.
+(`Answer.topic.sport`), or `Answer.sport` or `Answer.sport.on` where each has a name of its own; newer
+batches have one column `Answer.taskAnswers` with all of it as JSON.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ from dissensus.votes.exports.reader import (
     needed,
     not_single_choice,
 )
+from dissensus.votes.roles import listed
 
 ANSWER, JSON_ANSWERS = "Answer.", "Answer.taskAnswers"
 COUNTED = (None, "Submitted", "Approved")
+TICKS = (("true", "false"), ("1", "0"), ("on", "off"), ("yes", "no"))
+FEW_ROWS = 4  # in which exactly one tick may be chance
 Answers = dict[str, Any]  # by name, as "category.label"
+Options = dict[str, str]  # the label that a tick under each name of an answer stands for
 
 
 def _recognises(document: Document) -> bool:
@@ -64,8 +69,10 @@ def _read(document: TableDocument, asked: Asked) -> VoteRows:
             votes.add(item, label, name_of(record[worker_field], "worker", place), place)
     columns = {"item": item_field, "annotator": worker_field, "label": ANSWER + question}
     others = tuple(ANSWER + name for name in questions if name != question)
-    classes = questions[question] or None
-    return votes.rows("MTurk results", columns, ignored=others, classes=classes)
+    classes = tuple(questions[question].values()) or None
+    ticks = questions[question]
+    said = (f"every answer has exactly one tick in {listed(tuple(ticks))}: read as one question",) if ticks else ()
+    return votes.rows("MTurk results", columns, ignored=others, classes=classes, notes=said)
 
 
 def _worker_field(document: TableDocument) -> str | None:
@@ -108,23 +115,47 @@ def _json_answers(text: str, place: Place) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _questions(rows: list[tuple[Place, Record, Answers]]) -> dict[str, tuple[str, ...]]:
-    """Each question with its options, where there is one true or false per option; () where the answer is a text."""
+def _questions(rows: list[tuple[Place, Record, Answers]]) -> dict[str, Options]:
+    """Each question with its options, where there is one true or false per option; {} where the answer is a text.
+
+    Options share the name of their question: `topic.sport`, `topic.music.rock`. Ticks that share none are one question
+    where every row has exactly one.
+    """
     values: dict[str, set[str]] = {}
     for _, _, answers in rows:
         for name, value in answers.items():
             values.setdefault(name, set()).add(str(value).lower())
-    groups: dict[str, list[str]] = {}
-    for name, seen in values.items():
-        head, dot, option = name.rpartition(".")
-        if dot and option and seen <= {"true", "false", "none"}:
-            groups.setdefault(head, []).append(option)
-    options = {head: tuple(group) for head, group in groups.items() if len(group) > 1}
-    in_groups = {f"{head}.{option}" for head, group in options.items() for option in group}
-    return options | {name: () for name, seen in values.items() if name not in in_groups and seen != {"none"}}
+    by_row = [answers for _, _, answers in rows]
+    found: dict[str, Options] = {}
+    left = [name for name, seen in values.items() if any(seen <= {*pair, "none"} for pair in TICKS) and seen != {"none"}]
+    for cut in (str.partition, str.rpartition):
+        for head in dict.fromkeys(cut(name, ".")[0] for name in left if "." in name):
+            group = [name for name in values if cut(name, ".")[0] == head and cut(name, ".")[2]]
+            group = [name for name in group if name in left or values[name] == {"none"}]
+            boxes = cut is str.rpartition and all(values[name] <= {"true", "false", "none"} for name in group)
+            if len(group) > 1 and (boxes or _one_each(group, by_row)):
+                found[head] = {name: name.removeprefix(f"{head}.") for name in group}
+                left = [name for name in left if name not in group]
+    for alone in ([name for name in left if "." not in name], [name for name in left if "." in name]):
+        if len(alone) > 1 and _one_each(alone, by_row):
+            ends = {name.rpartition(".")[2] for name in alone}
+            options = {name: name.rpartition(".")[0] or name if len(ends) == 1 else name for name in alone}
+            found["+".join(options.values())] = options
+    ticks = {name for options in found.values() for name in options}
+    return found | {name: {} for name, seen in values.items() if name not in ticks and seen != {"none"}}
 
 
-def _short(asked: str | None, questions: dict[str, tuple[str, ...]]) -> str | None:
+def _one_each(names: list[str], rows: list[Answers]) -> bool:
+    """Whether every row has exactly one tick under these names, if it says anything under them: not by chance."""
+    ticks = [sum(_ticked(answers.get(name)) for name in names) for answers in rows if any(map(answers.get, names))]
+    return len(ticks) >= FEW_ROWS and set(ticks) == {1}
+
+
+def _ticked(value: Any) -> bool:
+    return str(value).lower() in {yes for yes, _ in TICKS}
+
+
+def _short(asked: str | None, questions: dict[str, Options]) -> str | None:
     """A question as the user may write it: `Answer.category.label`, `category.label` or `category`."""
     if asked is None:
         return None
@@ -132,7 +163,7 @@ def _short(asked: str | None, questions: dict[str, tuple[str, ...]]) -> str | No
     return f"{name}.label" if name not in questions and f"{name}.label" in questions else name
 
 
-def _not_single(name: str, options: tuple[str, ...], rows: list[tuple[Place, Record, Answers]]) -> str | None:
+def _not_single(name: str, options: Options, rows: list[tuple[Place, Record, Answers]]) -> str | None:
     values = [answers.get(name) for _, _, answers in rows] if not options else []
     if any(isinstance(value, (list, dict)) or str(value).lstrip()[:1] in ("[", "{") for value in values):
         return "lists, regions or objects"
@@ -141,10 +172,10 @@ def _not_single(name: str, options: tuple[str, ...], rows: list[tuple[Place, Rec
     return "several choices, joined by |" if any(set(parts) & single for parts in joined) else None
 
 
-def _label(question: str, options: tuple[str, ...], answers: Answers, place: Place) -> str | None:
+def _label(question: str, options: Options, answers: Answers, place: Place) -> str | None:
     if not options:
         return name_of(answers.get(question), f"answer to {question!r}", place)
-    chosen = [option for option in options if str(answers.get(f"{question}.{option}")).lower() == "true"]
+    chosen = [label for name, label in options.items() if _ticked(answers.get(name))]
     if len(chosen) > 1:
         raise not_single_choice(f"{len(chosen)} options of {question!r} are true: several choices", str(place))
     return chosen[0] if chosen else None

@@ -11,10 +11,12 @@ boxes) is none of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
+
+import pyarrow as pa
 
 from dissensus.errors import InputError
-from dissensus.votes.exports.documents import Document, JsonDocument, LinesDocument, Place, Record
+from dissensus.votes.exports.documents import Document, JsonDocument, LinesDocument, Place, Record, TableDocument
 from dissensus.votes.exports.reader import (
     Asked,
     ExportReader,
@@ -48,9 +50,28 @@ def _records(document: Document) -> Iterator[tuple[Place, str | None, Record]]:
         for index, (key, record) in enumerate(document.value.items()):
             if isinstance(record, dict):
                 yield Place(document, index), key, _with_entries(record)
-    elif isinstance(document, (JsonDocument, LinesDocument)) and not _is_plain(document):
+    elif _is_list_of_records(document):
         for place, record in document.records():
             yield place, None, _with_entries(record)
+
+
+def _is_list_of_records(document: Document) -> TypeGuard[JsonDocument | LinesDocument | TableDocument]:
+    """Whether a document is a list of objects, or a Parquet file with such lists in its cells."""
+    if isinstance(document, TableDocument):
+        return any(map(_holds_records, document.table.head().values()))
+    return isinstance(document, (JsonDocument, LinesDocument)) and not _is_plain(document)
+
+
+def _holds_records(column: pa.ChunkedArray) -> bool:
+    """Whether the cells of a column of Parquet are lists of objects, or objects of lists."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return any(_is_list(field.type) for field in kind)
+    return _is_list(kind) and pa.types.is_struct(kind.value_type)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _is_plain(document: JsonDocument | LinesDocument) -> bool:
