@@ -17,6 +17,7 @@ BINS = 10
 
 MOST_DISPUTED = 20
 RESAMPLES = 1_000
+CELLS_AT_ONCE = 1 << 18  # what is computed of them takes little memory, and stays in the cache
 MOST_WEIGHTS = 2**23  # numbers in memory at once while resampling
 
 
@@ -104,14 +105,19 @@ def krippendorff_alpha(counts: Ints) -> float | None:
 def alpha_of(cells: Cells, per_item: Ints) -> float | None:
     """Krippendorff's alpha from the counts above 0 and the number of votes per item."""
     paired = per_item > 1
-    label, count = (values[paired[cells.item]] for values in (cells.label, cells.times))
-    item, votes = cells.item[paired[cells.item]], per_item[paired]
-    totals = np.bincount(label, weights=count).astype(np.int64)
+    votes, squares = per_item[paired], np.zeros(len(per_item))
+    totals = np.zeros(int(cells.label.max(initial=-1)) + 1, dtype=np.int64)
+    for start in range(0, len(cells.item), CELLS_AT_ONCE):
+        item, label, count = (values[start : start + CELLS_AT_ONCE] for values in cells)
+        first, count = int(item[0]), count * paired[item]
+        totals += np.bincount(label, weights=count, minlength=len(totals)).astype(np.int64)
+        here = np.bincount(item - first, weights=count**2)  # cells come by item
+        squares[first : first + len(here)] += here
+    squares = squares[paired]
     everyone = int(totals.sum())
     expected = everyone**2 - sum(int(total) ** 2 for total in totals)  # ordered pairs of different labels among all votes
     if expected == 0:
         return None
-    squares = np.bincount(item, weights=count**2, minlength=len(per_item))[paired]
     observed = float(((votes**2 - squares) / (votes - 1)).sum())
     return 1 - (everyone - 1) * observed / expected
 
