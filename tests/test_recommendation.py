@@ -95,7 +95,7 @@ def test_a_baseline_that_is_as_good_is_not_passed_over(recommended, references, 
     assert any(words in reason for reason in reasons)
 
 
-@pytest.mark.parametrize(("gap", "told"), [(0.0, True), (-0.1, True), (0.1, False)])
+@pytest.mark.parametrize(("gap", "told"), [(-0.004, True), (-0.1, True), (0.1, False)])
 def test_features_that_tell_nothing_are_the_first_thing_said(tmp_path, recommended, gap, told):
     """A method that does not beat what knows nothing of an item is no answer, however simple it is."""
     advice = recommended({"Majority": 0.2}, {"Class prior": gap, "Linear": 0.1}).recommendation
@@ -105,3 +105,10 @@ def test_features_that_tell_nothing_are_the_first_thing_said(tmp_path, recommend
     assert not any("linear head" in reason for reason in advice.reasons)
     document = json.loads((tmp_path / "out" / "recommendation.json").read_text(encoding="utf-8"))
     assert document["not_shown_better_than"] == ["Class prior"] * told
+
+
+def test_what_is_better_than_nothing_on_average_is_not_called_hopeless(recommended):
+    advice = recommended({"Majority": 0.2}, {"Class prior": 0.002}).recommendation
+    assert advice.headline.startswith("Use Soft.")
+    assert advice.unbeaten == ("Class prior",)
+    assert "better than Class prior on average, and that is not shown" in advice.reasons[0]

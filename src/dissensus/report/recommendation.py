@@ -98,18 +98,21 @@ def recommend(candidates: Candidates, sections: Sequence[Section]) -> Recommenda
     detectable = _detectable(candidates, contrasts, rows, simplest, comparison.primary)
     references = [row for name, row in _finished_rows(tables[candidates.references]).items() if name != simplest]
     against = _contrasts(references, rows[label], comparison.primary)
-    unbeaten = tuple(c.label for c in against if c.label in candidates.blind and c.verdict != "worse")
+    level = [contrast for contrast in against if contrast.label in candidates.blind and contrast.verdict != "worse"]
+    behind = [contrast.label for contrast in level if contrast.difference <= 0]
+    unbeaten = tuple(contrast.label for contrast in level)
     headline = _headline(label, contrasts, simplest, title(comparison.primary))
     reasons = (
-        *([headline] if unbeaten else []),
+        *([headline] if behind else []),
+        *_against_the_blind(label, [name for name in unbeaten if name not in behind]),
         *_against_simplest(contrasts, simplest, comparison.primary),
         *_reach(detectable, comparison.primary),
         *_against_references(label, [contrast for contrast in against if contrast.label not in unbeaten]),
     )
-    if unbeaten:
+    if behind:
         headline = (
-            f"Look for other features first. {label} is not shown to be better than {listed(unbeaten)}, which "
-            f"{'knows' if len(unbeaten) == 1 else 'know'} nothing of an item."
+            f"Look for other features first. {label} is no better than {listed(behind)}, which "
+            f"{'knows' if len(behind) == 1 else 'know'} nothing of an item."
         )
     return Recommendation(
         label, candidates.commands[label], headline, reasons, contrasts, detectable, comparison.primary, unbeaten
@@ -202,6 +205,15 @@ def _reach(detectable: float | None, metric: str) -> Iterator[str]:
         yield (
             f"Of these, a true difference of {size} would have been found with a probability of {CHANCE:.0%}; "
             "a smaller one may have been missed."
+        )
+
+
+def _against_the_blind(label: str, names: Sequence[str]) -> Iterator[str]:
+    """What few items or splits leave open: whether the features say anything."""
+    if names:
+        yield (
+            f"Look at this: {label} is better than {listed(names)} on average, and that is not shown. Whether these "
+            "features say anything about the votes takes more items, or more --repeats, to tell."
         )
 
 
