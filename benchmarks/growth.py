@@ -75,7 +75,7 @@ def grown(name, folder, most, slack):
     of_memory = math.log(memory[1] / memory[0]) / factor
     shown = f"exponent {exponent:.2f}, of memory {of_memory:.2f}"
     print(f"{name:<8} {shown}, between {small:,} and {large:,} (start: {start.processor:.2f} s)", flush=True)
-    if max(exponent, of_memory) > 1.05 + slack:
+    if round(max(exponent, of_memory), 2) > 1.05 + slack:
         return f"{name} grows with exponent {exponent:.2f}, its memory with {of_memory:.2f}"
     if name == "score" and large == 1_000_000 and (measured[large].processor > 15 or measured[large].megabytes > 1000):
         return "score of 1,000,000 items takes more than 15 s or 1 GB"

@@ -191,8 +191,11 @@ def _compare_with_the_rest(ballots: _Ballots) -> _Rest:
         agree[part] = np.add.reduceat(times * own, begins)
         chance[part] = np.add.reduceat(times * habit[ballots.annotator[part][ballot], label], begins)
         favourite[part] = _favourites(label, times, begins, ballot)
-    divisor = np.maximum(others, 1)
-    return _Rest(others > 0, agree / divisor, chance / divisor, np.where(others > 0, favourite, -1))
+    judged = others > 0
+    for values in (agree, chance):
+        np.divide(values, others, out=values, where=judged)
+    favourite[~judged] = -1
+    return _Rest(judged, agree, chance, favourite)
 
 
 def _favourites(label: Ints, times: Ints, begins: Ints, group: Ints) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissensus.votes.cells import encode, nameable
+from dissensus.votes.cells import nameable
 from dissensus.votes.roles import PATHS, TEXTS, has_role, leading_item, names_items, plain
 from dissensus.votes.tables import FileTable
 
@@ -66,7 +66,7 @@ def _differ(table: FileTable, name: str) -> bool:
     (column,) = table.columns([name])
     if not nameable(column.type):
         return False
-    codes, names = encode(column, str(table.path))
+    codes, names = table.encoded(name)
     return len(names) == len(codes)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from dissensus.errors import InputError
-from dissensus.votes.cells import encode, nameable
+from dissensus.votes.cells import nameable
 from dissensus.votes.roles import column_error, is_aggregate, listed
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Ints
@@ -21,8 +21,7 @@ def label_candidates(table: FileTable, item: str, annotator: str) -> list[str]:
 
     A text or a source differs only between items, an age or a country only between people.
     """
-    roles = table.columns([item, annotator])
-    (items, item_names), (people, person_names) = (encode(column, str(table.path)) for column in roles)
+    (items, item_names), (people, person_names) = table.encoded(item), table.encoded(annotator)
     if min(len(item_names), len(person_names)) < 2 or (items < 0).any() or (people < 0).any():
         return []
     found = []
@@ -32,7 +31,7 @@ def label_candidates(table: FileTable, item: str, annotator: str) -> list[str]:
         (column,) = table.columns([name])
         if not nameable(column.type):
             continue
-        values, names = encode(column, str(table.path))
+        values, names = table.encoded(name)
         few = 1 < len(names) <= min(MOST_CLASSES, max(2, len(values) // 4))
         if few and _differs(values, items) and _differs(values, people):
             found.append(name)
@@ -41,7 +40,7 @@ def label_candidates(table: FileTable, item: str, annotator: str) -> list[str]:
 
 def label_describes_item(table: FileTable, item: str, label: str) -> bool:
     """Whether a column is a text of the items rather than what people said: the same for everybody, and of many kinds."""
-    (items, item_names), (values, names) = (encode(column, str(table.path)) for column in table.columns([item, label]))
+    (items, item_names), (values, names) = table.encoded(item), table.encoded(label)
     many = len(values) > len(item_names) and 2 * len(names) > len(item_names)
     return many and bool((items >= 0).all()) and not _differs(values, items)
 
@@ -60,7 +59,7 @@ def refuse_rows_of_several(table: FileTable, item: str, label: str, others: tupl
     """
     if (table_rows := len(table.columns([label])[0])) < FEW_ROWS:
         return None
-    (items, item_names), (labels, names) = (encode(column, str(table.path)) for column in table.columns([item, label]))
+    (items, item_names), (labels, names) = table.encoded(item), table.encoded(label)
     several = len(item_names) < table_rows and bool((items >= 0).all()) and bool((labels >= 0).all())
     if not several or len(np.unique(items * len(names) + labels)) < table_rows:
         return None

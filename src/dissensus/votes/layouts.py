@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dissensus.errors import InputError
-from dissensus.votes.cells import encode, nameable
+from dissensus.votes.cells import nameable
 from dissensus.votes.decisions import Layout, Wanted
 from dissensus.votes.joined_cells import SEPARATORS, joined_by, separator_of
 from dissensus.votes.label_evidence import (
@@ -138,6 +138,7 @@ def _long(table: FileTable, wanted: Wanted) -> Layout:
     if len(set(chosen)) < len(chosen):
         what = "one column cannot be two of item, label, annotator and count"
         raise column_error(table, what, "Pass --items, --labels, --annotators, --count")
+    table.columns(chosen)  # in one pass
     if wanted.labels is None and annotator is not None and label_describes_item(table, item, label):
         others = [name for name in label_candidates(table, item, annotator) if name != label]
         if others:
@@ -159,10 +160,10 @@ def _joined(layout: Layout, table: FileTable) -> Layout | None:
     columns = dict(zip(roles, table.columns(roles), strict=True))
     if not all(nameable(column.type) for column in columns.values()):
         return None
-    labels, names = encode(columns[layout.label], str(table.path))
+    labels, names = table.encoded(layout.label)
     if not any(mark in name for name in names[:100] for mark in SEPARATORS):
         return None
-    if len(encode(columns[layout.item], str(table.path))[1]) < len(labels):
+    if len(table.encoded(layout.item)[1]) < len(labels):
         return None
     people = None if layout.annotator is None else [str(cell or "") for cell in columns[layout.annotator].to_pylist()]
     filled = np.flatnonzero(labels >= 0)
@@ -185,7 +186,7 @@ def _has_rows_of_people(table: FileTable) -> bool:
     people, *columns = table.columns([who, *others])
     if len(others) < 3 or not all(nameable(column.type) for column in (people, *columns)):
         return False
-    codes, names = encode(people, str(table.path))
+    codes, names = table.encoded(who)
     sharing = sharing_labels(columns, table)
     return len(names) == len(codes) and sum(sharing) > max(2, 0.5 * len(others))
 
@@ -221,9 +222,7 @@ def _with_count(layout: Layout, table: FileTable) -> Layout:
         return layout
     assert layout.item is not None
     assert layout.label is not None
-    (items, _), (labels, names) = (
-        encode(column, str(table.path)) for column in table.columns([layout.item, layout.label])
-    )
+    (items, _), (labels, names) = table.encoded(layout.item), table.encoded(layout.label)
     if len(np.unique(items * (len(names) + 1) + labels)) < len(items):
         raise column_error(
             table,

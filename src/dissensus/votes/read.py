@@ -12,10 +12,10 @@ import numpy as np
 
 from dissensus.errors import InputError
 from dissensus.votes.assembly import Duplicates, assemble
-from dissensus.votes.cells import encode
 from dissensus.votes.count_votes import from_array, from_table_of_counts
 from dissensus.votes.decisions import Layout, ReadFormat, Wanted
-from dissensus.votes.exports import EXPORTS, read_export
+from dissensus.votes.exports import EXPORTS, open_export, read_export
+from dissensus.votes.exports.documents import Document, TableDocument
 from dissensus.votes.files import PathLike, kind_of
 from dissensus.votes.kept_votes import Names, is_missing, listed_classes, skipped_notes, without_items
 from dissensus.votes.layouts import find_layout
@@ -111,8 +111,9 @@ def read_votes(
         drop_empty,
         duplicates,
     )
-    exported = _from_export(path, export, wanted)
-    votes = _from_table(path, wanted) if exported is None else exported
+    document = open_export(path, export) if _may_be_export(wanted, export) else None
+    exported = _from_export(path, document, export, wanted)
+    votes = _from_table(path, document, wanted) if exported is None else exported
     _check_unicode(votes, path)
     return votes
 
@@ -127,15 +128,16 @@ def _check_unicode(votes: Votes, path: PathLike) -> None:
             raise InputError(f"a name has half a letter ({broken})", where=str(path), hint="Correct the text") from None
 
 
-def _from_table(path: PathLike, wanted: Wanted) -> Votes:
-    """The votes of a plain table or matrix."""
+def _from_table(path: PathLike, document: Document | None, wanted: Wanted) -> Votes:
+    """The votes of a plain table or matrix; a table that was opened already, in search of an export, is read on."""
     if kind_of(path) in ("npy", "npz"):
         if wanted.format == "long":
             raise InputError("NumPy files hold matrices, and no long tables", where=str(path), hint="Write a CSV")
         array = from_array(path, wanted)
         assert array.read_as is not None
         return array.described(_with_suspicions(array.read_as, array, None, wanted))
-    table = _listing_classes(open_table(path)).without(wanted.ignore)
+    opened = document.table if isinstance(document, TableDocument) else open_table(path)
+    table = _listing_classes(opened).without(wanted.ignore)
     if not table.names:
         raise InputError("no column is left to read", where=str(path), hint="Ignore fewer columns")
     layout = find_layout(table, wanted)
@@ -151,16 +153,21 @@ def _from_table(path: PathLike, wanted: Wanted) -> Votes:
     return votes.described(_with_suspicions(read_as, votes, table, wanted))
 
 
-def _from_export(path: PathLike, export: str | None, wanted: Wanted) -> Votes | None:
-    """The votes of a platform's export; None where the user describes a plain table, or no platform wrote the file."""
-    transposed = wanted.format == "transposed"
-    if not transposed and wanted.format is not None:
-        return None
-    if (wanted.columns or wanted.count is not None) and export is None:
+def _may_be_export(wanted: Wanted, export: str | None) -> bool:
+    """Whether the user does not describe a plain table."""
+    if wanted.format not in (None, "transposed"):
+        return False
+    return export is not None or not (wanted.columns or wanted.count is not None)
+
+
+def _from_export(path: PathLike, document: Document | None, export: str | None, wanted: Wanted) -> Votes | None:
+    """The votes of a platform's export; None where no platform wrote the file."""
+    if document is None and export is None:
         return None
     votes = read_export(
         path,
         name=export,
+        document=document,
         items=wanted.items,
         labels=wanted.labels,
         annotators=wanted.annotators,
@@ -168,7 +175,7 @@ def _from_export(path: PathLike, export: str | None, wanted: Wanted) -> Votes | 
         missing=wanted.missing,
         ignore=wanted.ignore,
         duplicates=wanted.duplicates,
-        transposed=transposed,
+        transposed=wanted.format == "transposed",
     )
     if votes is None or votes.read_as is None:
         return None
@@ -219,8 +226,8 @@ def _from_long(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     chosen = {"item": layout.item, "label": layout.label, "annotator": layout.annotator}
     roles = {role: column for role, column in chosen.items() if column is not None}
     encoded: dict[str, tuple[Ints, Names]] = {}
-    for (role, name), column in zip(roles.items(), table.columns(list(roles.values())), strict=True):
-        encoded[role] = encode(column, f"{table.path}, column {name!r}")
+    for role, name in roles.items():
+        encoded[role] = table.encoded(name)
         refuse_lost_rows(table, name, encoded[role][1], encoded[role][0])
     classes = listed_classes(table, wanted)
     if layout.kind == "ticks":
@@ -252,6 +259,7 @@ def _from_long(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
         times = None if times is None else times[rows]
         kept = np.unique(label)
         label, labels = np.searchsorted(kept, label), tuple(labels[code] for code in kept)
+    table.forget_cells()
     votes = assemble(
         item,
         items,
@@ -284,8 +292,8 @@ def _from_wide(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
         what = "no column is known to hold the items of this wide table"
         raise column_error(table, what, "Pass --items with its name")
     who = "annotator" if layout.transposed else "item"
-    item_column, *columns = table.columns([layout.item, *layout.columns])
-    items, names = encode(item_column, f"{table.path}, column {layout.item!r}")
+    _, *columns = table.columns([layout.item, *layout.columns])
+    items, names = table.encoded(layout.item)
     if (empty_id := items < 0).any():
         where = table.where(int(np.argmax(empty_id)))
         raise InputError(f"the {who} is empty", where=where, hint=f"Fill in the column {layout.item!r}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dissensus.votes.cells import encode, nameable
+from dissensus.votes.cells import nameable
 from dissensus.votes.decisions import Wanted
 from dissensus.votes.inspection import alpha_of
 from dissensus.votes.names import label_name
@@ -169,7 +169,7 @@ def _about_items(votes: Votes, table: FileTable) -> Iterator[str]:
         column = table.columns([name])[0]
         if not nameable(column.type):
             continue
-        codes, names = encode(column, str(table.path))
+        codes, names = table.encoded(name)
         if 1 < len(names) < len(codes):
             yield (
                 f"every row has its own {columns['item']!r}, but {name!r} repeats: does that hold the items? "
@@ -182,9 +182,9 @@ def _about_rows(votes: Votes, table: FileTable) -> Iterator[str]:
     assert votes.read_as is not None
     for name in votes.read_as.ignored:
         marks = MARKED if plain(name) in MARKS else NOT_COUNTED if plain(name) in STATES else None
-        if marks is None or name not in table.names or not nameable((column := table.columns([name])[0]).type):
+        if marks is None or name not in table.names or not nameable(table.columns([name])[0].type):
             continue
-        codes, names = encode(column, str(table.path))
+        codes, names = table.encoded(name)
         for code, mark in enumerate(names):
             if mark.strip().lower() in marks:
                 times = int((codes == code).sum())
@@ -196,5 +196,5 @@ def _has_labels(table: FileTable, name: str, classes: tuple[str, ...]) -> bool:
     column = table.columns([name])[0]
     if not nameable(column.type):
         return False
-    labels = {label_name(label) for label in encode(column, str(table.path))[1]}
+    labels = {label_name(label) for label in table.encoded(name)[1]}
     return bool(labels) and labels <= set(classes)

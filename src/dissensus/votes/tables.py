@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from dissensus.errors import InputError
-from dissensus.votes.cells import numbers, with_points
+from dissensus.votes.cells import encode, numbers, with_points
 from dissensus.votes.delimited import DELIMITERS, DelimitedText
 from dissensus.votes.files import PathLike, kind_of, read_text_bytes, row_of_array
 from dissensus.votes.json_rows import JsonRows
 from dissensus.votes.parquet_files import METADATA_CLASSES, ParquetRows
-from dissensus.votes.votes import Floats
+from dissensus.votes.votes import Floats, Ints
 
 __all__ = ["DELIMITERS", "METADATA_CLASSES", "FileTable", "open_table"]
 
@@ -43,6 +43,7 @@ class FileTable:
     commas_are_free: bool = False  # to be decimal marks, because another mark separates the cells
     lost_rows: Callable[[str, str], bool] = lambda cell, column: False  # noqa: ARG005
     _known: dict[str, pa.ChunkedArray] = field(default_factory=dict, repr=False)
+    _encoded: dict[str, tuple[Ints, tuple[str, ...]]] = field(default_factory=dict, repr=False)
     _parsed: dict[str, Floats | None] = field(default_factory=dict, repr=False)
     _with_commas: list[str] = field(default_factory=list, repr=False)
 
@@ -55,6 +56,18 @@ class FileTable:
                 raise InputError("there is a header but no row", where=str(self.path), hint=hint)
             self._known.update(zip(fresh, table.columns, strict=True))
         return [self._known[name] for name in names]
+
+    def encoded(self, name: str) -> tuple[Ints, tuple[str, ...]]:
+        """A column as codes and names (`cells.encode`), found once: many rules ask what a column holds."""
+        if name not in self._encoded:
+            (column,) = self.columns([name])
+            self._encoded[name] = encode(column, f"{self.path}, column {name!r}")
+        return self._encoded[name]
+
+    def forget_cells(self) -> None:
+        """Let go of the cells that were read; who asks for them again has them read again."""
+        self._known.clear()
+        pa.default_memory_pool().release_unused()
 
     def numbers(self, names: Sequence[str]) -> list[Floats | None]:
         """These columns as float64, NaN where a cell is missing; None for a column with a cell that is no number."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dissensus.votes.cells import encode, nameable
+from dissensus.votes.cells import nameable
 from dissensus.votes.names import label_name
 from dissensus.votes.roles import column_error, is_aggregate, listed
 from dissensus.votes.tables import FileTable
@@ -57,7 +57,7 @@ def _ticks(table: FileTable, name: str) -> NDArray[np.bool_] | None:
     (column,) = table.columns([name])
     if not nameable(column.type):
         return None
-    codes, names = encode(column, str(table.path))
+    codes, names = table.encoded(name)
     values = [label_name(value) for value in names]
     if not any(set(values) <= marks for marks in MARKS) or not {"0", "false"} & set(values) or (codes < 0).any():
         return None

@@ -44,7 +44,7 @@ from dissensus.votes.read_as import ReadAs
 from dissensus.votes.trials import Cleaning
 from dissensus.votes.votes import Ints, Votes
 
-__all__ = ["EXPORTS", "Cleaning", "ExportReader", "read_export"]
+__all__ = ["EXPORTS", "Cleaning", "ExportReader", "open_export", "read_export"]
 
 EXPORTS: dict[str, ExportReader] = {
     reader.name: reader
@@ -76,6 +76,16 @@ NO_VOTE = "Export the file after it was annotated, or check which annotations co
 FEW_CLASSES = 20  # so many labels are classes, however few votes there are
 
 
+def open_export(path: PathLike, name: str | None = None) -> Document | None:
+    """The file as `read_export` takes it; None for what no platform writes."""
+    try:
+        return open_document(Path(path))
+    except NotJsonError:
+        if name is None:
+            return None  # whoever reads the table says what is wrong with it
+        raise
+
+
 def read_export(
     path: PathLike,
     *,
@@ -89,6 +99,7 @@ def read_export(
     duplicates: Duplicates = "error",
     cleaning: Cleaning | None = None,
     transposed: bool = False,
+    document: Document | None = None,
 ) -> Votes | None:
     """Votes from the export of a platform, or from a file of a published crowd; None where no reader recognises it.
 
@@ -103,15 +114,12 @@ def read_export(
 
     `read_as` of the votes says which platform it was, which fields were used, and what was skipped and why: cancelled,
     rejected and unfinished annotations, predictions by models, answers to control tasks.
+
+    `document` is what `open_export` made of the file, for who has it already.
     """
     if name is not None and name not in EXPORTS:
         raise InputError(f"there is no export {name!r} (there are: {', '.join(EXPORTS)})", where=str(path), state="")
-    try:
-        document = open_document(Path(path))
-    except NotJsonError:
-        if name is None:
-            return None  # whoever reads the table says what is wrong with it
-        raise
+    document = document or open_export(path, name)
     reader = None if document is None else _find(document) if name is None else EXPORTS[name]
     if transposed and reader is None and isinstance(document, NumbersDocument):
         reader = ANSWER_MATRIX
