@@ -236,6 +236,61 @@ TOLOKA = (
     b"img/2.png\t\t\t\ta2\tw2\tSUBMITTED\n"
 )
 TOLOKA_VOTES = (("img/1.png", "w1", "cat", 1), ("img/2.png", "w1", "dog", 1), ("img/1.png", "w2", "dog", 1))
+CROWDFLOWER_HEAD = b"_unit_id,_created_at,_golden,_id,_missed,_tainted,_channel,_trust,_worker_id,_country,"
+CROWDFLOWER = CROWDFLOWER_HEAD + (
+    b"relevance,comment,relevance_gold,comment_gold,text\n"
+    b'7101,2/12/2015 10:14:51,false,1,,false,neodev,0.91,301,GBR,yes,,,,"Thanks, all"\n'
+    b'7101,2/12/2015 10:15:02,false,2,,false,neodev,0.84,302,USA,no,,,,"Thanks, all"\n'
+    b"7102,2/12/2015 10:15:09,false,3,,false,neodev,0.91,301,GBR,no,,,,No way\n"
+    b"7102,2/12/2015 10:15:33,false,4,,true,neodev,0.31,303,IND,yes,,,,No way\n"
+    b"7102,2/12/2015 10:16:00,false,5,,false,neodev,0.84,302,USA,,,,,No way\n"
+    b"7103,2/12/2015 10:16:20,true,6,true,false,neodev,0.84,302,USA,yes,,no,,Known\n"
+)
+CROWDFLOWER_VOTES = (("7101", "301", "yes", 1), ("7101", "302", "no", 1), ("7102", "301", "no", 1))
+CROWDFLOWER_PLAIN = (
+    b"_unit_id,_id,_tainted,_trust,_worker_id,tone,text,url\n"
+    b"7101,1,false,0.91,301,rude,Thanks,u/1\n"
+    b"7101,2,false,0.84,302,kind,Thanks,u/1\n"
+    b"7102,3,false,0.91,301,kind,No way,u/2\n"
+)
+
+
+def classified(user: str, subject: str, *tasks: dict[str, Any], gold: str = "", workflow: str = "12") -> str:
+    cell = json.dumps(list(tasks)).replace('"', '""')
+    return f'{user},,a1b2,{workflow},Round or not,5.7,2019-01-01,{gold},,{{}},"{cell}",{{}},{subject}\n'
+
+
+def answered(value: Any, name: str = "T0", title: str = "Is it round?") -> dict[str, Any]:
+    return {"task": name, "task_label": title, "value": value}
+
+
+ZOONIVERSE_HEAD = (
+    "user_name,user_id,user_ip,workflow_id,workflow_name,workflow_version,created_at,gold_standard,expert,metadata,"
+    "annotations,subject_data,subject_ids\n"
+)
+ZOONIVERSE = (
+    ZOONIVERSE_HEAD
+    + classified("ann", "501", answered("Smooth"), answered("it, too", "T3"), answered([], "T4"))
+    + classified("not-logged-in-1f2e", "501", answered("Disk"))
+    + classified("ann", "502", answered([answered("Disk"), answered([{"x": 1, "y": 2}], "T1")], "T9"))
+    + classified("bob", "502", answered(None))
+    + classified("bob", "501", answered(["Arms"], "T4"))
+    + classified("eva", "502", answered("Smooth"), gold="true")
+).encode()
+
+
+def merged_later(item: str, **answers: Any) -> dict[str, Any]:
+    entries = [
+        {"workerId": f"private.{worker}", "annotationData": {"content": json.dumps(form), "s3Uri": None}}
+        for worker, form in answers.items()
+    ]
+    return {"datasetObjectId": item, "dataObject": {"content": f"text {item}"}, "annotations": entries}
+
+
+def classifier(label: Any) -> dict[str, Any]:
+    return {"crowd-classifier": {"label": label}}
+
+
 MTURK_HEAD = b"HITId,HITTypeId,Title,Reward,AssignmentId,WorkerId,AssignmentStatus,WorkTimeInSeconds,Input.text,"
 MTURK = MTURK_HEAD + (
     b"Answer.sentiment.label,Approve,Reject\n"
@@ -437,6 +492,50 @@ SAMPLES = (
         "polarity.csv",
         MTURK_POLARITY,
         (("s1", "W1", "pos", 1), ("s1", "W2", "neg", 1), ("s2", "W1", "neg", 1)),
+    ),
+    ExportSample(
+        "crowdflower",
+        "full.csv",
+        CROWDFLOWER,
+        CROWDFLOWER_VOTES,
+        ("judgments on test questions (1)", "tainted judgments (1)", "rows without a label (1)"),
+    ),
+    ExportSample(
+        "crowdflower",
+        "plain.csv",
+        CROWDFLOWER_PLAIN,
+        (("7101", "301", "rude", 1), ("7101", "302", "kind", 1), ("7102", "301", "kind", 1)),
+    ),
+    ExportSample(
+        "sagemaker",
+        "annotations.json",
+        as_json([merged_later("0", a=classifier("cat"), b=classifier("dog")), merged_later("1", a=classifier("dog"))]),
+        (("0", "private.a", "cat", 1), ("0", "private.b", "dog", 1), ("1", "private.a", "dog", 1)),
+    ),
+    ExportSample(
+        "sagemaker",
+        "radio.json",
+        as_json(
+            [
+                merged_later("0", a={"tone": {"rude": True, "kind": False}}, b={"tone": {"rude": False, "kind": True}}),
+                merged_later("1", a={"tone": {"rude": False, "kind": True}}, b={"tone": {"rude": False, "kind": False}}),
+            ]
+        ),
+        (("0", "private.a", "rude", 1), ("0", "private.b", "kind", 1), ("1", "private.a", "kind", 1)),
+        ("annotations without an answer (1)",),
+    ),
+    ExportSample(
+        "zooniverse",
+        "classifications.csv",
+        ZOONIVERSE,
+        (("501", "ann", "Smooth", 1), ("501", "not-logged-in-1f2e", "Disk", 1), ("502", "ann", "Disk", 1)),
+        (
+            "gold-standard classifications (1)",
+            "classifications without an answer (1)",
+            "classifications without this task (1)",
+            "12.T0 asks 'Is it round?'",
+        ),
+        asked={"labels": "T0"},
     ),
     ExportSample(
         "cleanlab",
@@ -734,6 +833,66 @@ REFUSED = (
         "inputs.tsv",
         b"INPUT:a\tINPUT:b\tOUTPUT:result\tASSIGNMENT:worker_id\nx\ty\tcat\tw1\n",
         says="2 inputs",
+    ),
+    ExportSample(
+        "crowdflower",
+        "aggregated.csv",
+        b"_unit_id,_golden,_trusted_judgments,tone,tone:confidence,text\n7101,false,3,rude,0.67,Thanks\n",
+        says="not the judgments",
+    ),
+    ExportSample(
+        "crowdflower",
+        "boxes.csv",
+        CROWDFLOWER_PLAIN.replace(b"rude", b'"rude\nkind"'),
+        says="several choices",
+    ),
+    ExportSample("crowdflower", "two.csv", CROWDFLOWER.replace(b",no,,,,", b",no,why,,,"), says="relevance, comment"),
+    ExportSample("crowdflower", "unanimous.csv", CROWDFLOWER_PLAIN.replace(b"rude", b"kind"), says="no question"),
+    ExportSample(
+        "sagemaker",
+        "labels.json",
+        as_json([merged_later("0", a={"crowd-classifier-multi-select": {"labels": ["cat", "dog"]}})]),
+        says="several choices",
+    ),
+    ExportSample(
+        "sagemaker",
+        "boxes.json",
+        as_json([merged_later("0", a={"annotatedResult": {"boundingBoxes": [{"top": 1}]}})]),
+        says="lists, boxes or objects",
+    ),
+    ExportSample(
+        "sagemaker",
+        "ticks.json",
+        as_json([merged_later("0", a={"tone": {"rude": True, "kind": True}})]),
+        says="several choices",
+    ),
+    ExportSample(
+        "sagemaker",
+        "elsewhere.json",
+        as_json([{"datasetObjectId": "0", "annotations": [{"workerId": "a", "annotationData": {"s3Uri": "s3://b/0"}}]}]),
+        says="holds no answer itself",
+    ),
+    ExportSample(
+        "zooniverse",
+        "several.csv",
+        (ZOONIVERSE_HEAD + classified("ann", "501", answered(["Arms", "Bar"]))).encode(),
+        says="several choices",
+    ),
+    ExportSample(
+        "zooniverse",
+        "drawn.csv",
+        (ZOONIVERSE_HEAD + classified("ann", "501", answered([{"x": 1, "y": 2}]))).encode(),
+        says="drawings, menus or surveys",
+    ),
+    ExportSample(
+        "zooniverse",
+        "workflows.csv",
+        (
+            ZOONIVERSE_HEAD
+            + classified("ann", "501", answered("Arms"))
+            + classified("ann", "501", answered("Bar"), workflow="13")
+        ).encode(),
+        says="12.T0, 13.T0",
     ),
     ExportSample("mturk", "boxes.csv", MTURK_RADIO.replace(b"false,true", b"true,true"), says="several choices"),
     ExportSample("mturk", "joined.csv", MTURK.replace(b",Positive,x", b",Negative|Positive,x"), says="joined by |"),

@@ -133,6 +133,43 @@ def mturk(content: bytes, columns: Columns) -> Iterator[Vote]:
                 yield row[columns["item"]], row[columns.get("annotator", "WorkerId")] or None, text_of(label)
 
 
+def crowdflower(content: bytes, columns: Columns) -> Iterator[Vote]:
+    for row in rows(content):
+        yes = {name for name, value in row.items() if name and value and value.strip().lower() in ("true", "1")}
+        known = (row.get(columns["label"] + "_gold") or "").strip()
+        test = "_golden" in yes if "_golden" in row else known != ""
+        if not test and "_tainted" not in yes and row[columns["label"]]:
+            yield row[columns["item"]], row["_worker_id"], row[columns["label"]]
+
+
+def sagemaker(content: bytes, columns: Columns) -> Iterator[Vote]:
+    for record in records(content):
+        for entry in record["annotations"]:
+            form = json.loads(entry["annotationData"]["content"])
+            name, _, part = columns["label"].partition(".")
+            answer = form[columns["label"]] if columns["label"] in form else form.get(name)
+            if isinstance(answer, dict):
+                ticked = [option for option, tick in answer.items() if tick is True]
+                answer = answer.get(part) if part else ticked[0] if ticked else None
+            if not nothing(answer):
+                worker = entry.get("workerId")
+                yield text_of(record["datasetObjectId"]), None if nothing(worker) else text_of(worker), text_of(answer)
+
+
+def zooniverse(content: bytes, columns: Columns) -> Iterator[Vote]:
+    for row in rows(content):
+        if row.get("gold_standard", "").lower() == "true":
+            continue
+        waiting = json.loads(row["annotations"]) if row["annotations"] else []
+        while waiting:
+            task = waiting.pop()
+            parts = task.get("value")
+            if isinstance(parts, list) and any("task" in part for part in parts):
+                waiting += parts
+            elif f"{row['workflow_id']}.{task['task']}" == columns["label"] and not nothing(parts):
+                yield row["subject_ids"], row["user_name"] or None, text_of(parts)
+
+
 def cleanlab(content: bytes, columns: Columns) -> Iterator[Vote]:
     header, *lines = [line for line in csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")) if line]
     for line in lines:
@@ -237,6 +274,11 @@ TWINS: dict[str, Twin] = {
     "radio.csv": mturk,
     "answers.csv": mturk,
     "polarity.csv": mturk,
+    "full.csv": crowdflower,
+    "plain.csv": crowdflower,
+    "annotations.json": sagemaker,
+    "radio.json": sagemaker,
+    "classifications.csv": zooniverse,
     "frame.csv": cleanlab,
     "answers.json": peerannot,
     "nested.json": nested,

@@ -226,6 +226,30 @@ def test_a_text_of_the_items_is_no_label_where_another_column_can_be_it(tmp_path
     assert set(read_votes(path, labels="Q_overall").classes) == set(LABELS)
 
 
+def test_a_label_on_which_everybody_agrees_everywhere_is_asked_about_where_another_column_differs(tmp_path: Path) -> None:
+    rows = [[n // 3, n % 3, LABELS[n // 3 % 2], vote(n, 0)] for n in range(60)]
+    path = table(tmp_path / "v.csv", "item_id,rater_id,response,harmful", rows)
+    with pytest.raises(InputError, match="everybody has the same 'response' on an item"):
+        read_votes(path)
+    assert read_votes(path, labels="response").n_votes == 60
+    assert read_votes(table(tmp_path / "few.csv", "item_id,rater_id,response,harmful", rows[:30])).n_votes == 30
+
+
+@pytest.mark.parametrize("record", [{"id": 1, "label": 0, "worker": 2}, {"worker": "w", "label": "cat"}])
+def test_rows_inside_rows_are_not_taken_for_people_or_counts(record: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    path.write_text(json.dumps([{"row": record} for _ in range(N)]))
+    with pytest.raises(InputError, match="look like rows of a table"):
+        read_votes(path)
+
+
+def test_the_longest_list_of_one_object_has_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    path.write_text(json.dumps({"features": [{"name": "label"}], "rows": [{"id": n, "label": 0} for n in range(N)]}))
+    with pytest.raises(InputError, match=rf"'rows' \({N}\)"):
+        read_votes(path)
+
+
 def test_lists_of_annotator_ids_say_who_voted(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
     records = ({"id": n, "annotations": [vote(n, 0), vote(n, 1)], "annotator_ids": ["a", "b"]} for n in range(N))

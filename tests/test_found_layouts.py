@@ -329,7 +329,7 @@ SUSPICIOUS = {
         "5 rows have status=Rejected and count as votes",
     ),
     "test questions": (
-        "_unit_id,_worker_id,label,_golden",
+        "unit_id,worker_id,label,_golden",
         lambda n: (n // 4, n % 4, "xy"[n % 3 == 0], str(n < 4).lower()),
         "4 rows have _golden=true",
     ),

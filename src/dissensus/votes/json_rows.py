@@ -169,11 +169,14 @@ def _array(text: str, path: PathLike) -> tuple[list[dict[str, Any]], None]:
 
 def _refuse_no_row(value: dict[str, Any], path: str) -> None:
     """Refuse one object that is no row: it has the rows in a field, or the columns of a data frame."""
-    fields = [
-        name for name, field in value.items() if isinstance(field, list) and any(isinstance(x, dict) for x in field)
-    ]
+    fields = {
+        name: field
+        for name, field in value.items()
+        if isinstance(field, list) and any(isinstance(x, dict) for x in field)
+    }
     if fields:
-        what = f"this is one JSON object; its rows seem to be in the field {fields[0]!r} ({len(value[fields[0]]):,})"
+        longest = max(fields, key=lambda name: len(fields[name]))
+        what = f"this is one JSON object; its rows seem to be in the field {longest!r} ({len(fields[longest]):,})"
         raise InputError(what, where=path, hint="Write that list into a file of its own")
     columns = [field for field in value.values() if isinstance(field, (dict, list))]
     if len(columns) == len(value) > 1 and len({len(field) for field in columns}) == 1:

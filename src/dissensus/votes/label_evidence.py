@@ -13,6 +13,7 @@ from dissensus.votes.votes import Ints
 
 MOST_CLASSES = 50
 FEW_ROWS = 10
+MANY_SHARED = 20  # items on which everybody agrees
 WHOLES = (1.0, 100.0)  # what shares of an item add up to
 
 
@@ -39,17 +40,22 @@ def label_candidates(table: FileTable, item: str, annotator: str) -> list[str]:
 
 
 def label_describes_item(table: FileTable, item: str, label: str) -> bool:
-    """Whether a column is a text of the items rather than what people said: the same for everybody, and of many kinds."""
+    """Whether a column says something about the items rather than what people said of them: it is the same for everybody,
+    and of many kinds or on many items."""
     (items, item_names), (values, names) = table.encoded(item), table.encoded(label)
-    many = len(values) > len(item_names) and 2 * len(names) > len(item_names)
-    return many and bool((items >= 0).all()) and not _differs(values, items)
+    if (items < 0).any() or _differs(values, items):
+        return False
+    shared = int((np.bincount(items) > 1).sum())
+    return shared >= MANY_SHARED or (shared > 0 and 2 * len(names) > len(item_names))
 
 
 def _differs(values: Ints, groups: Ints) -> bool:
     """Whether values differ inside a group."""
     known = values >= 0
-    pairs = np.unique(np.stack([groups[known], values[known]]), axis=1)
-    return bool((np.bincount(pairs[0]) > 1).any())
+    values, groups = values[known], groups[known]
+    one = np.zeros(groups.max(initial=-1) + 1, dtype=values.dtype)
+    one[groups] = values
+    return bool((one[groups] != values).any())
 
 
 def refuse_rows_of_several(table: FileTable, item: str, label: str, others: tuple[str, ...]) -> str | None:

@@ -142,7 +142,7 @@ def _long(table: FileTable, wanted: Wanted) -> Layout:
     if wanted.labels is None and annotator is not None and label_describes_item(table, item, label):
         others = [name for name in label_candidates(table, item, annotator) if name != label]
         if others:
-            what = f"everybody has the same {label!r} on an item, as if it were the text of the item"
+            what = f"everybody has the same {label!r} on an item, as if it described the item"
             raise column_error(table, what, f"Pass --labels with the column of labels: {listed(others)}, or {label}")
     layout = Layout("long", item, label, annotator, count, warnings=warnings)
     if wanted.format is None and wanted.classes is None and (joined := _joined(layout, table)) is not None:

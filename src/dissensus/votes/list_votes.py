@@ -16,7 +16,7 @@ from dissensus.votes.kept_votes import listed_classes, skipped_notes, without_it
 from dissensus.votes.list_cells import Cell, empty, not_a_list, read_lists
 from dissensus.votes.names import label_name
 from dissensus.votes.object_cells import Meaning, meaning_of
-from dissensus.votes.roles import plain
+from dissensus.votes.roles import Role, has_role, plain
 from dissensus.votes.tables import FileTable
 from dissensus.votes.votes import Votes, row_names
 
@@ -36,6 +36,8 @@ def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     if layout.annotator is not None:
         people = _cells_of(table.columns([layout.annotator])[0], layout, str(table.path))
     _refuse_lists_of_numbers(cells, layout.label, str(table.path))
+    if wanted.format is None:
+        _refuse_records(cells, layout.label, str(table.path))
     if people is None and wanted.labels is None:
         _refuse_ticked_boxes(cells, layout.label, str(table.path))
     counted = _counts_classes(cells, layout, table, wanted)
@@ -101,6 +103,17 @@ def _refuse_lists_of_numbers(cells: list[Cell | None], label: str, where: str) -
             f"{label!r} has one number per class in every row, {'shares' if shares else 'counts'}, and no list of votes"
         )
         raise InputError(what, where=where, hint='Write objects ({"cat": 2, "dog": 1}), or one column per class')
+
+
+def _refuse_records(cells: list[Cell | None], label: str, where: str) -> None:
+    """Refuse objects that are rows of a table, `{"worker": "w1", "label": "cat"}`: they map nobody to anything."""
+    names = dict.fromkeys(name for cell in cells if isinstance(cell, dict) for name in cell)
+    roles: tuple[Role, ...] = ("label", "item", "annotator")
+    of = {role: next((name for name in names if has_role(name, role)), None) for role in roles}
+    if of["label"] is not None and (other := of["annotator"] or of["item"]) is not None:
+        what = f"the objects in {label!r} look like rows of a table: they have {other!r} and {of['label']!r}"
+        hint = "Write them as the rows of the file; --format counts or wide reads their fields as classes or people"
+        raise InputError(what, where=where, hint=hint)
 
 
 def _refuse_ticked_boxes(cells: list[Cell | None], label: str, where: str) -> None:

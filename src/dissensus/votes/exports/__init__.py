@@ -20,6 +20,7 @@ from dissensus.votes.exports.chaos_lines import CHAOSNLI
 from dissensus.votes.exports.cifar10h_trials import CIFAR10H_TRIALS
 from dissensus.votes.exports.cifar_n import CIFAR_N
 from dissensus.votes.exports.crowd_tables import CLEANLAB, CROWD_KIT
+from dissensus.votes.exports.crowdflower import CROWDFLOWER
 from dissensus.votes.exports.doccano import DOCCANO
 from dissensus.votes.exports.documents import (
     Document,
@@ -37,7 +38,9 @@ from dissensus.votes.exports.peerannot import PEERANNOT
 from dissensus.votes.exports.prodigy import PRODIGY
 from dissensus.votes.exports.published_counts import DAVIDSON, FER_PLUS
 from dissensus.votes.exports.reader import Asked, CountRows, ExportReader, VoteRows
+from dissensus.votes.exports.sagemaker import SAGEMAKER
 from dissensus.votes.exports.toloka import TOLOKA
+from dissensus.votes.exports.zooniverse import ZOONIVERSE
 from dissensus.votes.files import PathLike
 from dissensus.votes.names import label_name, positions
 from dissensus.votes.read_as import ReadAs
@@ -56,6 +59,9 @@ EXPORTS: dict[str, ExportReader] = {
         CROWD_KIT,
         TOLOKA,
         MTURK,
+        CROWDFLOWER,
+        SAGEMAKER,
+        ZOONIVERSE,
         CLEANLAB,
         PEERANNOT,
         CHAOSNLI,
