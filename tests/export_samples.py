@@ -868,6 +868,12 @@ REFUSED = (
     ),
     ExportSample(
         "sagemaker",
+        "unnamed.json",
+        as_json([merged_later("0", a={"tone": {"": True, "kind": False}}, b={"tone": {"": False, "kind": True}})]),
+        says="option of 'tone' is missing",
+    ),
+    ExportSample(
+        "sagemaker",
         "elsewhere.json",
         as_json([{"datasetObjectId": "0", "annotations": [{"workerId": "a", "annotationData": {"s3Uri": "s3://b/0"}}]}]),
         says="holds no answer itself",

@@ -203,6 +203,10 @@ def _from_votes(
         raise InputError(what, where=where, hint=hint)
     item, items = encode(pa.chunked_array([rows.items.take(kept)]), where)
     people = None if rows.annotators is None else encode(pa.chunked_array([rows.annotators.take(kept)]), where)
+    for role, codes in (("item", item), ("label", label), *(() if people is None else (("annotator", people[0]),))):
+        if (codes < 0).any():
+            place = rows.where(int(kept[np.argmax(codes < 0)]))
+            raise InputError(f"the {role} is empty", where=place, hint="Correct or drop the record")
     order = classes if classes is not None else rows.classes
     return assemble(
         item,

@@ -114,7 +114,7 @@ def _label(value: Any, question: str, place: Place) -> str | None:
     chosen = [label for label, tick in value.items() if tick]
     if len(chosen) > 1:
         raise not_single_choice(f"{len(chosen)} options of {question!r} are true: several choices", str(place))
-    return chosen[0] if chosen else None
+    return needed(chosen[0], f"option of {question!r}", place) if chosen else None
 
 
 SAGEMAKER = ExportReader("sagemaker", "Ground Truth annotations", _recognises, _read)
