@@ -122,6 +122,7 @@ def seen(loader):
     return torch.cat(labels)[torch.cat(rows).argsort()]
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a machine with one core
 @pytest.mark.parametrize(
     ("workers", "options"),
     [(0, {}), (2, {"persistent_workers": True}), (1, {"persistent_workers": True, "multiprocessing_context": "spawn"})],
