@@ -17,7 +17,6 @@ from dissensus.training.stacked.side_by_side import side_by_side
 
 NAMES: dict[Scaling, str] = {"each": "linear, features standardised", "common": "linear, features to one scale"}
 CAUTION = 1.0  # standard errors by which the next stronger penalty may be worse than the best
-FEW_ITEMS = 200  # with fewer, one standard error is so wide that the cautious penalty and the best are both tried
 UNSEARCHED_PENALTY = 1.0  # where a single item leaves nothing to choose by
 
 
@@ -43,10 +42,8 @@ class LinearCandidate:
 
 
 def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tensor]) -> list[LinearCandidate]:
-    """Both scalings, each with the penalty that is chosen on the items left out, the rows of each fold in turn.
-
-    Few items cannot tell two neighbouring penalties apart: there both are candidates, and the pool weighs them.
-    """
+    """Both scalings, each with the penalty that is best on the items left out, the rows of each fold in turn; and with the
+    next stronger one where the items cannot tell the two apart: the pool weighs them."""
     if not folds:
         penalty = grid.penalties[0] if len(grid.penalties) == 1 else UNSEARCHED_PENALTY
         return [LinearCandidate("each", penalty, math.nan, torch.empty(0))]
@@ -67,12 +64,10 @@ def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tenso
 
     tasks = [partial(search, scaling) for scaling in NAMES]
     found = side_by_side(tasks, lesson.processes, lambda ticks: None)  # noqa: ARG005
-    few = len(lesson.data) < FEW_ITEMS
     return [
         LinearCandidate(scaling, penalty, search.losses[penalty], log_probs)
         for scaling, search in zip(NAMES, found, strict=True)
         for penalty, log_probs in search.log_probs.items()
-        if few or penalty == search.penalty
     ]
 
 
