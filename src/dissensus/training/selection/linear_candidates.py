@@ -42,8 +42,10 @@ class LinearCandidate:
 
 
 def linear_candidates(lesson: Lesson, grid: CandidateGrid, folds: Sequence[Tensor]) -> list[LinearCandidate]:
-    """Both scalings, each with the penalty that is best on the items left out, the rows of each fold in turn; and with the
-    next stronger one where the items cannot tell the two apart: the pool weighs them."""
+    """Both scalings, each with the penalty that is best on the items left out, the rows of each fold in turn.
+
+    Where the items cannot tell it from the next stronger penalty, both are candidates, and the pool weighs them.
+    """
     if not folds:
         penalty = grid.penalties[0] if len(grid.penalties) == 1 else UNSEARCHED_PENALTY
         return [LinearCandidate("each", penalty, math.nan, torch.empty(0))]
