@@ -143,6 +143,9 @@ def crowdflower(content: bytes, columns: Columns) -> Iterator[Vote]:
 
 
 def sagemaker(content: bytes, columns: Columns) -> Iterator[Vote]:
+    if columns["label"].startswith("annotations."):  # no longer Ground Truth's: votes inside records
+        yield from nested(content, columns)
+        return
     for record in records(content):
         for entry in record["annotations"]:
             form = json.loads(entry["annotationData"]["content"])
