@@ -243,6 +243,22 @@ def test_rows_inside_rows_are_not_taken_for_people_or_counts(record: dict[str, o
         read_votes(path)
 
 
+def test_an_object_of_one_field_is_no_vote(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    path.write_text("\n".join(json.dumps({"id": n, "behaviour": {"seconds": n % 7}}) for n in range(N)))
+    with pytest.raises(InputError, match="the one field 'seconds'"):
+        read_votes(path)
+
+
+def test_a_first_column_of_any_name_holds_the_items_where_all_its_cells_differ(tmp_path: Path) -> None:
+    rows = [[f"b{n}", vote(n, 0), vote(n, 1)] for n in range(N)]
+    votes = read_votes(table(tmp_path / "v.csv", "brand,ann,bob", rows))
+    assert (votes.items, votes.annotators) == (tuple(f"b{n}" for n in range(N)), ("ann", "bob"))
+    assert "'brand' was taken for the items" in votes.read_as.warnings[0]
+    with pytest.raises(InputError, match="add a header above it"):
+        read_votes(table(tmp_path / "headless.csv", "b99,cat,dog", rows))
+
+
 def test_the_longest_list_of_one_object_has_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"features": [{"name": "label"}], "rows": [{"id": n, "label": 0} for n in range(N)]}))

@@ -285,7 +285,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any]]] = {
         lines({"id": i, "soft_label": [c / 4 for c in COUNTS[i]]} for i in BY_ITEM), "shares, and no list of votes", {},
     ),
     "ids in objects.jsonl": (
-        lines({"data_row": {"id": i}, "projects": {"p": {"labels": []}}} for i in BY_ITEM), "these are hardly votes",
+        lines({"data_row": {"id": i, "name": f"n{i}"}, "projects": {"p": {}}} for i in BY_ITEM), "these are hardly votes",
         {"labels": "data_row"},
     ),
     "a wrapped list.json": (json.dumps({"data": [{"item": 1, "label": "x"}], "version": 1}), "in the field 'data'", {}),

@@ -36,7 +36,7 @@ def from_lists(table: FileTable, layout: Layout, wanted: Wanted) -> tuple[Votes,
     if layout.annotator is not None:
         people = _cells_of(table.columns([layout.annotator])[0], layout, str(table.path))
     _refuse_lists_of_numbers(cells, layout.label, str(table.path))
-    if wanted.format is None:
+    if wanted.format is None and wanted.labels is None:
         _refuse_records(cells, layout.label, str(table.path))
     if people is None and wanted.labels is None:
         _refuse_ticked_boxes(cells, layout.label, str(table.path))
@@ -106,14 +106,17 @@ def _refuse_lists_of_numbers(cells: list[Cell | None], label: str, where: str) -
 
 
 def _refuse_records(cells: list[Cell | None], label: str, where: str) -> None:
-    """Refuse objects that are rows of a table, `{"worker": "w1", "label": "cat"}`: they map nobody to anything."""
+    """Refuse objects that are rows of a table, `{"worker": "w1", "label": "cat"}`, or one field, `{"seconds": 3}`."""
     names = dict.fromkeys(name for cell in cells if isinstance(cell, dict) for name in cell)
     roles: tuple[Role, ...] = ("label", "item", "annotator")
     of = {role: next((name for name in names if has_role(name, role)), None) for role in roles}
     if of["label"] is not None and (other := of["annotator"] or of["item"]) is not None:
         what = f"the objects in {label!r} look like rows of a table: they have {other!r} and {of['label']!r}"
-        hint = "Write them as the rows of the file; --format counts or wide reads their fields as classes or people"
+        hint = f"Write them as the rows of the file; --labels {label} reads their fields as people or classes"
         raise InputError(what, where=where, hint=hint)
+    if len(names) == 1 and len(cells) > 1 and not any(isinstance(cell, list) for cell in cells):
+        what = f"every object in {label!r} has the one field {next(iter(names))!r}: that is no vote"
+        raise InputError(what, where=where, hint="Pass --labels with another column, or --ignore this one")
 
 
 def _refuse_ticked_boxes(cells: list[Cell | None], label: str, where: str) -> None:

@@ -157,6 +157,10 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
         if len(people) > 1 and others and not told:
             hint = f"Pass --ignore {','.join(others)} if these hold no votes, or --columns with those that do"
             raise column_error(table, f"{listed(others)}: no other column has the same labels", hint)
+    if item is None and not told and len(columns) > 2 and _leads(columns[0], texts, table):
+        layout = _by_content(table, columns[0], columns[1:], told=told)
+        said = f"{columns[0]!r} was taken for the items: its cells all differ (--items names another column)"
+        return replace(layout, warnings=(*layout.warnings, said))
     if told:
         hint = "Pass --format wide or --format counts, and --items"
         raise column_error(table, "cannot tell what these columns hold", hint)
@@ -176,6 +180,13 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
         "Name the columns with --items, --labels and --annotators, or the layout with --format; "
         "if the first line is already data, add a header above it",
     )
+
+
+def _leads(first: str, texts: Mapping[str, pa.ChunkedArray], table: FileTable) -> bool:
+    """Whether the first column is the only text whose cells all differ, in more than a few rows below a header."""
+    rows, known = len(table.columns([first])[0]), {name: set(table.encoded(name)[1]) for name in texts}
+    is_header = not any(name in labels for name, labels in known.items())
+    return rows > FEW_ROWS and is_header and [name for name in texts if len(known[name]) == rows] == [first]
 
 
 def _refuse_written_numbers(table: FileTable, texts: Mapping[str, pa.ChunkedArray]) -> None:
