@@ -159,8 +159,8 @@ def _by_content(table: FileTable, item: str | None, columns: tuple[str, ...], *,
             raise column_error(table, f"{listed(others)}: no other column has the same labels", hint)
     if item is None and not told and len(columns) > 2 and _leads(columns[0], texts, table):
         layout = _by_content(table, columns[0], columns[1:], told=told)
-        said = f"{columns[0]!r} was taken for the items: its cells all differ (--items names another column)"
-        return replace(layout, warnings=(*layout.warnings, said))
+        what = f"{columns[0]!r} was taken for the items: its cells all differ (--items names another column)"
+        return replace(layout, warnings=(*layout.warnings, what))
     if told:
         hint = "Pass --format wide or --format counts, and --items"
         raise column_error(table, "cannot tell what these columns hold", hint)
