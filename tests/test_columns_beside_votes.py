@@ -259,6 +259,16 @@ def test_a_first_column_of_any_name_holds_the_items_where_all_its_cells_differ(t
         read_votes(table(tmp_path / "headless.csv", "b99,cat,dog", rows))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["v.txt", "v.tsv", "v.csv"])
+def test_text_as_excel_and_qualtrics_save_it_is_read(name: str, encoding: str, tmp_path: Path) -> None:
+    rows = [[f"é{n}", person, vote(n, person)] for n in range(N) for person in range(2)]
+    text = table(tmp_path / "plain.tsv", "item\tworker\tlabel", rows, "\t").read_text()
+    (tmp_path / name).write_text(text, encoding=encoding)
+    votes = read_votes(tmp_path / name)
+    assert (votes.n_votes, votes.items[0]) == (2 * N, "é0")
+
+
 def test_the_longest_list_of_one_object_has_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"features": [{"name": "label"}], "rows": [{"id": n, "label": 0} for n in range(N)]}))

@@ -238,7 +238,8 @@ BAD_VOTES = {
     "header twice": ("v.csv", "item,label,label\na,b,c\n", {}, ["the header names 'label' more than once"]),
     "binary": ("v.csv", b"item,label\n\0\1\2", {}, ["v.csv: this is not a text file"]),
     "Parquet as CSV": ("v.csv", b"PAR1....", {}, ["a Parquet file: name it .parquet"]),
-    "UTF-16": ("v.csv", LONG.encode("utf-16"), {}, ["UTF-16 text: save it as UTF-8"]),
+    "UTF-16 cut short": ("v.csv", LONG.encode("utf-16")[:-1], {}, ["it begins as UTF-16 text, and byte"]),
+    "UTF-16 without a mark": ("v.csv", LONG.encode("utf-16-le"), {}, ["v.csv: this is not a text file"]),
     "Latin-1": (
         "v.csv",
         (LONG + "c,w1,caf\xe9\n").encode("latin-1"),

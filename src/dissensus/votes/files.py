@@ -48,9 +48,8 @@ MAGIC: dict[bytes, str] = {
     b"PAR1": "a Parquet file: name it .parquet",
     b"\x93NUMPY": "a NumPy array: name it .npy",
     b"PK\x03\x04": "a zip archive: name it .npz if NumPy wrote it, or save a spreadsheet as CSV",
-    b"\xff\xfe": "UTF-16 text: save it as UTF-8",
-    b"\xfe\xff": "UTF-16 text: save it as UTF-8",
 }
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # the marks that Excel and Qualtrics put before it
 INFLATED_FREELY = 1 << 27  # bytes that a compressed file may always unpack to
 INFLATED_TIMES = 100  # beyond that, a file that unpacks to so many times its size is refused
 
@@ -115,7 +114,7 @@ def check_inflated(inflated: int, compressed: int, path: PathLike) -> None:
 
 
 def read_text_bytes(path: PathLike) -> bytes:
-    """The bytes of a text file, unpacked; refused where they are clearly not text.
+    """The bytes of a text file, unpacked, UTF-16 as UTF-8; refused where they are clearly not text.
 
     Who parses them checks that they are UTF-8.
     """
@@ -126,6 +125,8 @@ def read_text_bytes(path: PathLike) -> bytes:
             raise InputError(f"cannot be read ({error.strerror})", where=str(path), hint="Check the file") from None
     if content.startswith(GZIP):
         content = _unpacked(content, path)
+    if content.startswith(UTF_16):
+        content = _from_utf_16(content, path)
     known = next((meaning for magic, meaning in MAGIC.items() if content.startswith(magic)), None)
     if known is not None or b"\0" in content:
         hint = f"It looks like {known}" if known else "Check that this is the file you meant"
@@ -134,6 +135,14 @@ def read_text_bytes(path: PathLike) -> bytes:
     if not filled or filled.isspace():  # unlike strip, no copy of the whole
         raise InputError("the file is empty", where=str(path), hint="Write it again")
     return content
+
+
+def _from_utf_16(content: bytes, path: PathLike) -> bytes:
+    try:
+        return content.decode("utf-16").encode()
+    except UnicodeDecodeError as error:
+        what = f"it begins as UTF-16 text, and byte {error.start:,} is none"
+        raise InputError(what, where=str(path), hint="Save the file as UTF-8") from None
 
 
 def _unpacked(content: bytes, path: PathLike) -> bytes:
