@@ -941,7 +941,7 @@ REFUSED = (
         "cifar-10h", "vote.csv", TRIALS.replace(b"0,1,a.png", b"0,-99999,a.png"), says="a vote is on image -99999"
     ),
     ExportSample("torch", "probs.pt", saved(torch.full((2, 2), 0.5)), says="no matrix of whole numbers"),
-    ExportSample("torch", "code.pt", saved(Path("x")), says="without running code"),
+    ExportSample("torch", "code.pt", saved(Path("x")), says="without running code from it (it names pathlib"),
     ExportSample(
         "annotator-folder",
         "named",

@@ -269,6 +269,39 @@ def test_text_as_excel_and_qualtrics_save_it_is_read(name: str, encoding: str, t
     assert (votes.n_votes, votes.items[0]) == (2 * N, "é0")
 
 
+def test_a_data_frame_is_read_as_its_file_is(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        [[f"t{n}", f"w{person}", vote(n, person)] for n in range(N) for person in range(3)],
+        columns=["item", "worker", "label"],
+    )
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    expected = read_votes(tmp_path / "v.csv")
+    wide, counts = frame.pivot(index="item", columns="worker", values="label"), pd.crosstab(frame["item"], frame["label"])
+    scattered = frame.sample(frac=1, random_state=0)
+    for again in map(read_votes, (frame, frame.astype("category"), scattered, wide, counts)):
+        order = [again.items.index(name) for name in expected.items]
+        assert np.array_equal(again.counts[order], expected.counts)
+        assert again.read_as is not None
+    assert read_votes(scattered).read_as.columns == expected.read_as.columns  # an index of row numbers is no column
+    assert read_votes(frame, missing=["cat"]).n_votes < expected.n_votes
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"label": ["x", 1] * 15}, "several kinds"),
+        ({"label": [None] + ["x"] * 29}, "the label is empty"),
+        ({"label": [object()] * 30}, "several kinds"),
+    ],
+)
+def test_a_data_frame_that_is_no_table_of_votes_is_refused(change: dict[str, list[object]], said: str) -> None:
+    frame = pd.DataFrame({"item": range(30), "worker": "w", "label": "x"}).assign(**change)
+    with pytest.raises(InputError, match=said):
+        read_votes(frame, labels="label")
+    with pytest.raises(InputError, match="read from its file"):
+        read_votes(frame, format="toloka")
+
+
 def test_the_longest_list_of_one_object_has_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"features": [{"name": "label"}], "rows": [{"id": n, "label": 0} for n in range(N)]}))

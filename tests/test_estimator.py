@@ -23,6 +23,7 @@ from dissensus.labels.delivery import Sampled
 from dissensus.labels.targets import Smoothed, Teacher
 from dissensus.models import Mlp
 from dissensus.training.splits import Holdout
+from dissensus.votes import read_votes
 from dissensus.votes.votes import Votes
 
 DATA = crowd(items=200, classes=4, votes=10)
@@ -299,6 +300,34 @@ def test_items_of_a_long_frame_are_matched_by_name_by_number_or_by_plain_order_a
     other = pd.DataFrame(X, index=["else", *DATA.votes.items[1:]]).add_prefix("x")
     with pytest.raises(InputError, match="are in the index of the features, the others are not"):
         VoteClassifier(**FIXED).fit(other, long_frame(DATA.votes))
+
+
+def test_an_index_that_names_other_items_than_the_votes_or_in_another_order_is_refused():
+    frame = pd.DataFrame(X, index=DATA.votes.items)
+    model = VoteClassifier(**FIXED).fit(frame, DATA.votes)
+    shuffled, foreign = frame.sample(frac=1, random_state=0), frame.rename(index=lambda name: f"z{name}")
+    labels = pd.Series(DATA.votes.counts.argmax(1), index=frame.index)
+    for use in (model.fit, model.score):
+        with pytest.raises(InputError, match="in another order"):
+            use(shuffled, DATA.votes)
+        with pytest.raises(InputError, match="in another order"):
+            use(shuffled, labels)
+    named = Votes(DATA.votes.item, DATA.votes.label, [f"t{n}" for n in range(len(X))], DATA.votes.classes)
+    with pytest.raises(InputError, match="the index names 0 of the"):
+        model.fit(foreign, named)
+    half = [*named.items[:9], *(f"new{n}" for n in range(len(named) - 9))]
+    with pytest.raises(InputError, match="the index names 9 of the"):
+        model.fit(pd.DataFrame(X, index=half), named)
+    rows_of_a_part = pd.DataFrame(X, index=np.arange(len(named)) + 1000)
+    assert np.array_equal(
+        model.fit(rows_of_a_part, named).predict_proba(X), model.fit(frame, DATA.votes).predict_proba(X)
+    )
+
+
+def test_searches_take_a_long_data_frame_as_the_votes_that_read_votes_makes_of_it():
+    votes = read_votes(long_frame(DATA.votes))
+    frame = pd.DataFrame(X, index=DATA.votes.items).loc[list(votes.items)]
+    assert len(cross_val_score(VoteClassifier(**FIXED), frame, votes, cv=3)) == 3
 
 
 def test_a_count_column_of_a_long_frame_is_counted_and_a_missing_label_is_no_class():

@@ -178,6 +178,34 @@ def test_labels_that_mean_no_vote_are_skipped_and_said(tmp_path):
     assert "votes for cat (--missing) (1)" in votes.read_as.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("file", "marks", "lost"),
+    [
+        ("fer2013new.csv", ["neutral", "NF"], "skipped"),
+        ("labeled_data.csv", ["neither"], "items without another vote (1)"),
+    ],
+)
+def test_classes_of_counts_that_mean_no_vote_are_left_out_and_said(file, marks, lost, tmp_path):
+    sample = next(sample for sample in SAMPLES if sample.file == file)
+    path = sample.write(tmp_path)
+    whole, votes = read_votes(path), read_votes(path, missing=marks)
+    kept = [name for name in whole.classes if name not in marks]
+    assert votes.classes == tuple(kept)
+    assert votes.n_votes == whole.counts[:, [whole.classes.index(name) for name in kept]].sum() < whole.n_votes
+    assert lost in votes.read_as.notes[0]
+    with pytest.raises(InputError, match="'nope' is none of the classes"):
+        read_votes(path, missing=["nope"])
+    with pytest.raises(InputError, match="holds votes"):
+        read_votes(path, ignore=[marks[0]])
+
+
+def test_a_mark_of_no_vote_that_no_vote_has_is_pointed_at(tmp_path):
+    path = tmp_path / "toloka.tsv"
+    path.write_bytes(TOLOKA)
+    assert "no vote is called catt (--missing)" in read_votes(path, missing=["catt"]).read_as.warnings
+    assert not any("--missing)" in text for text in read_votes(path, missing=["cat"]).read_as.warnings)
+
+
 def test_classes_select_the_order_and_an_unknown_label_is_refused(tmp_path):
     path = tmp_path / "toloka.tsv"
     path.write_bytes(TOLOKA)

@@ -38,5 +38,9 @@ def test_columns_and_rows_of_data_frames_are_matched_by_name():
     soft = pd.DataFrame(votes.soft, columns=["a", "b", "c"])
     assert dissensus.score(shuffled, soft, counts=votes.counts) == expected
     assert dissensus.score(pd.DataFrame(frame.to_numpy()), votes) == expected  # numbers, in their order
+    for names in ([f"z{n}" for n in range(8)], ["x0", *(f"x{n}" for n in range(3, 8)), "new", "other"]):
+        named = Votes.from_counts(votes.counts, classes=votes.classes, items=[f"x{n}" for n in range(8)])
+        with pytest.raises(InputError, match="of the 8 items"):
+            dissensus.score(frame.set_axis(names), named)
     with pytest.raises(InputError, match="the column 'x' is not one of the classes"):
         dissensus.score(frame.rename(columns={"a": "x"}), votes)

@@ -17,7 +17,8 @@ from dissensus import random
 from dissensus.datasets.data import Data
 from dissensus.datasets.feature_resolution import HINT, lost_in_float32
 from dissensus.errors import InputError
-from dissensus.estimator.vote_frames import is_frame, read_frame
+from dissensus.estimator.vote_frames import read_frame, refuse_other_order
+from dissensus.votes.frames import is_frame
 from dissensus.votes.votes import Votes, row_names
 
 MOST_NUMBERS = 2**29  # in sparse features that are made dense: 2 GiB
@@ -44,6 +45,8 @@ def as_data(
         votes = read_frame(votes, X, classes)
         if isinstance(votes, tuple):
             votes, classes = votes
+    if is_frame(X):
+        refuse_other_order(X, votes)
     if not isinstance(votes, Votes):
         matrix = np.asarray(votes)
         if matrix.ndim == 2 and matrix.shape[1] == 1:
@@ -65,6 +68,8 @@ def as_data(
 
 def people_of(votes: Any, X: Any, classes: NDArray[Any], gold: ArrayLike | None = None) -> Data:
     """`as_data` for a model that has been trained: what people said, in the order of its classes, matched by name."""
+    if is_frame(X):
+        refuse_other_order(X, votes)
     is_labels = not isinstance(votes, Votes) and not is_frame(votes) and np.ndim(votes) == 1
     if is_labels:
         labels = np.asarray(votes)

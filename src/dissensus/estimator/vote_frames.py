@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dissensus.errors import InputError
+from dissensus.metrics.array_inputs import rows_by_name
+from dissensus.votes.frames import is_frame
 from dissensus.votes.roles import RANKS, TOTALS, Role, plain
 from dissensus.votes.votes import Votes, row_names
-
-
-def is_frame(values: Any) -> bool:
-    """Whether this is a data frame of pandas."""
-    return hasattr(values, "columns") and hasattr(values, "iloc")
 
 
 def read_frame(frame: Any, X: Any, classes: Sequence[str] | None) -> Votes | tuple[NDArray[Any], tuple[str, ...]]:
@@ -35,6 +32,25 @@ def read_frame(frame: Any, X: Any, classes: Sequence[str] | None) -> Votes | tup
             state="",
         )
     return _wide(frame, X, classes)
+
+
+def refuse_other_order(X: Any, votes: Any) -> None:
+    """Refuse features and votes, or labels with an index, that have the same names in another order, or other names."""
+    if isinstance(votes, Votes):
+        if rows_by_name(X, votes.items, "features") is not None:
+            hint = "Pass X.loc[list(votes.items)] to match them by name, or X.to_numpy() to match them by order"
+            raise InputError(
+                "features and votes have the same items in another order", where="votes", hint=hint, state=""
+            )
+        return
+    index = votes.index if hasattr(votes, "iloc") else X.index
+    if list(X.index) != list(index) and set(X.index) == set(index):
+        raise InputError(
+            "features and votes have the same index in another order",
+            where="votes",
+            hint="Pass votes.loc[X.index] to match them by name, or votes.reset_index(drop=True) to match them by order",
+            state="",
+        )
 
 
 def _long(frame: Any, X: Any, classes: Sequence[str] | None, item: Any, label: Any, count: Any) -> Votes:
@@ -90,13 +106,8 @@ def _wide(frame: Any, X: Any, classes: Sequence[str] | None) -> tuple[NDArray[An
         if plain(name) in TOTALS and np.array_equal(matrix[:, place], np.delete(matrix, place, 1).sum(1)):
             what = f"the column {name!r} is the sum of the others, and no class"
             raise InputError(what, where="votes", hint=f"Drop it: votes.drop(columns={name!r})", state="")
-    if is_frame(X) and list(X.index) != list(frame.index) and set(X.index) == set(frame.index):
-        raise InputError(
-            "features and votes have the same index in another order",
-            where="votes",
-            hint="Pass votes.loc[X.index] to match them by name, or votes.reset_index(drop=True) to match them by order",
-            state="",
-        )
+    if is_frame(X):
+        refuse_other_order(X, frame)
     if classes is None or tuple(classes) == names:
         return matrix, names
     if set(names) <= set(classes):

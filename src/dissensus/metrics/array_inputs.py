@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,25 +34,50 @@ class CountedVotes(Protocol):
 def by_name(values: Any, like: Any, what: str) -> Any:
     """A data frame with its rows and columns in the order of `like`, votes or another data frame; all else as it is.
 
-    Columns must be the same classes, unless one side just numbers them. Rows are put in order where both sides have the
-    same ids in another order.
+    Columns must be the same classes, unless one side just numbers them. `rows_by_name` says which row is which item.
     """
     if not hasattr(values, "columns") or not hasattr(values, "index"):
         return values
     classes, ids = (getattr(like, "classes", None), getattr(like, "items", None))
     if hasattr(like, "columns") and hasattr(like, "index"):
         classes, ids = _names(like.columns), _names(like.index)
-    columns, rows = _names(values.columns), _names(values.index)
+    columns = _names(values.columns)
     if classes is not None and len(columns) == len(classes):
         if set(columns) == set(classes):
             values = values.iloc[:, [columns.index(name) for name in classes]]
         elif not _numbered(columns) and not _numbered(list(classes)):
             odd = next(name for name in columns if name not in set(classes))
             raise InputError(f"the column {odd!r} is not one of the classes ({', '.join(classes)})", where=what, state="")
-    if ids is not None and list(ids) != rows and len(set(rows)) == len(rows) and set(rows) == set(ids):
-        place = {name: row for row, name in enumerate(rows)}
-        values = values.iloc[[place[name] for name in ids]]
-    return values
+    order = None if ids is None else rows_by_name(values, ids, what)
+    return values if order is None else values.iloc[order]
+
+
+def rows_by_name(frame: Any, ids: Sequence[str], what: str) -> list[int] | None:
+    """Which row of a data frame each item is, by the frame's index; None where they come in the same order.
+
+    An index that just numbers the rows, or a part of them, names no items; nor do items that are just numbered. Refused
+    where names differ.
+    """
+    rows = _names(frame.index)
+    if rows == list(ids) or len(rows) != len(ids):  # who needs as many rows says so
+        return None
+    place = {name: row for row, name in enumerate(rows)}
+    both = sum(name in place for name in ids)
+    if len(place) == len(rows) == both:
+        return [place[name] for name in ids]
+    numbered = frame.index.dtype.kind in "iu" or _numbered(list(ids))
+    if _numbered(rows) or (not both and numbered):
+        return None
+    raise InputError(
+        f"the index names {both:,} of the {len(ids):,} items ({_shown(ids)}), and the others not ({_shown(rows)})",
+        where=what,
+        hint="Name the rows as the items, or pass the frame's to_numpy() to match them by order",
+        state="",
+    )
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
 
 
 def _names(labels: Any) -> list[str]:

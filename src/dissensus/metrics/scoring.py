@@ -52,7 +52,8 @@ def score(
     """Every metric of `METRICS` that these inputs allow, as plain numbers; None where one is infinite or undefined.
 
     Inputs are tensors, NumPy arrays or data frames; Votes as `target` bring their counts with them. Columns and rows of a
-    data frame are matched by name with Votes, or with another data frame.
+    data frame are matched by name with Votes, or with another data frame; an index of other names is refused, unless it
+    just numbers rows.
     `target` [N, K] is what people said, `gold` [N] the data set's own labels: without them the majority is used (ties go
     to the lowest class index), and `"gold"` says so. `counts` [N, K] are the votes behind `target`; some metrics need
     their number. `truth` [N, K] is the distribution that the votes of a simulated crowd were drawn from.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dissensus.votes.decisions import Layout, ReadFormat, Wanted
 from dissensus.votes.exports import EXPORTS, open_export, read_export
 from dissensus.votes.exports.documents import Document, TableDocument
 from dissensus.votes.files import PathLike, kind_of
+from dissensus.votes.frames import WHERE, frame_table, is_frame
 from dissensus.votes.kept_votes import Names, is_missing, listed_classes, skipped_notes, without_items
 from dissensus.votes.layouts import find_layout
 from dissensus.votes.list_votes import from_lists
@@ -39,7 +40,7 @@ TITLES = {
 
 
 def read_votes(
-    path: PathLike,
+    path: PathLike | Any,
     *,
     format: ReadFormat | str | None = None,  # noqa: A002  (the name a caller expects)
     items: str | None = None,
@@ -57,6 +58,8 @@ def read_votes(
     annotator: str | None = None,
 ) -> Votes:
     """Votes from a long table (one row per vote), a count matrix, a wide table (items × annotators), or lists of votes.
+
+    `path` is a file, a folder, or a data frame of pandas, whose index is a column if it has a name or holds text.
 
     CSV (also separated by semicolons, tabs or bars), TSV, JSONL, JSON (a list of objects) and Parquet hold tables, text
     also compressed (.csv.gz); .npy and .npz hold count matrices. Exports of annotation platforms and files of published
@@ -111,6 +114,12 @@ def read_votes(
         drop_empty,
         duplicates,
     )
+    if is_frame(path):
+        if export is not None:
+            raise InputError("an export is read from its file", where=WHERE, hint="Pass its path", state="")
+        votes = _read_table(frame_table(path), wanted)
+        _check_unicode(votes, WHERE)
+        return votes
     document = open_export(path, export) if _may_be_export(wanted, export) else None
     exported = _from_export(path, document, export, wanted)
     votes = _from_table(path, document, wanted) if exported is None else exported
@@ -137,9 +146,14 @@ def _from_table(path: PathLike, document: Document | None, wanted: Wanted) -> Vo
         assert array.read_as is not None
         return array.described(_with_suspicions(array.read_as, array, None, wanted))
     opened = document.table if isinstance(document, TableDocument) else open_table(path)
-    table = _listing_classes(opened).without(wanted.ignore)
+    return _read_table(_listing_classes(opened), wanted)
+
+
+def _read_table(table: FileTable, wanted: Wanted) -> Votes:
+    """The votes of a plain table."""
+    table = table.without(wanted.ignore)
     if not table.names:
-        raise InputError("no column is left to read", where=str(path), hint="Ignore fewer columns")
+        raise InputError("no column is left to read", where=str(table.path), hint="Ignore fewer columns")
     layout = find_layout(table, wanted)
     votes, notes = READERS[layout.kind](table, layout, wanted)
     read_as = ReadAs(

@@ -40,6 +40,9 @@ PEOPLE_IN_COLUMNS = ("wide table", "matrix of answers", "peerannot answers")
 def suspicions(votes: Votes, table: FileTable | None, wanted: Wanted) -> list[str]:
     """Everything that looks odd, in words."""
     found = [*_about_names(votes, wanted), *_about_sizes(votes, wanted), *_about_ids(votes), *_about_people(votes)]
+    said = () if votes.read_as is None else votes.read_as.notes
+    if wanted.missing and not any("--missing" in note for note in said):
+        found.append(f"no vote is called {listed(wanted.missing)} (--missing)")
     if table is not None and votes.read_as is not None:
         found += [*_about_items(votes, table), *_about_rows(votes, table)]
     return found

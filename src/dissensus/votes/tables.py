@@ -20,7 +20,7 @@ from dissensus.votes.json_rows import JsonRows
 from dissensus.votes.parquet_files import METADATA_CLASSES, ParquetRows
 from dissensus.votes.votes import Floats, Ints
 
-__all__ = ["DELIMITERS", "METADATA_CLASSES", "FileTable", "open_table"]
+__all__ = ["DELIMITERS", "METADATA_CLASSES", "FileTable", "open_table", "refuse_bad_header"]
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,17 @@ def open_table(path: PathLike) -> FileTable:
         raise InputError(
             f"a .{kind} file holds arrays, not a table", where=str(path), hint="Give a CSV or a Parquet file"
         )
+    refuse_bad_header(table)
+    return table
+
+
+def refuse_bad_header(table: FileTable) -> None:
+    """Refuse a table without columns, or with two of one name."""
     if not table.names:
-        raise InputError("the table has no columns", where=str(path), hint="Write at least an item and a label per row")
+        raise InputError(
+            "the table has no columns", where=str(table.path), hint="Write at least an item and a label per row"
+        )
     if repeated := [name for name, times in Counter(table.names).items() if times > 1]:
         what = f"the header names {', '.join(map(repr, sorted(repeated)))} more than once"
         hint = "Give every column its own name; if the first line is a title, delete it"
-        raise InputError(what, where=str(path), hint=hint)
-    return table
+        raise InputError(what, where=str(table.path), hint=hint)

@@ -147,9 +147,13 @@ def read_export(
         raise InputError(what, where=str(path), hint="Clean trials in the layout of CIFAR-10H's cifar10h-raw.csv")
     asked = Asked(items, labels, annotators, tuple(missing), cleaning, transposed)
     rows = reader.read(document, asked)
+    if used := sorted(set(ignore) & {name for columns in rows.columns.values() for name in columns.split(", ")}):
+        what = f"the columns of {reader.title} are known, and {used[0]!r} holds votes"
+        hint = "Leave --ignore away; --classes and --missing leave out classes, --format reads another layout"
+        raise InputError(what, where=str(path), hint=hint)
     order = None if classes is None else tuple(classes)
     if isinstance(rows, CountRows):
-        return _from_counts(rows, order, str(path))
+        return _from_counts(rows, order, asked, str(path))
     return _from_votes(rows, order, duplicates, asked, str(path))
 
 
@@ -196,6 +200,10 @@ def _from_votes(
     if not len(kept):
         raise InputError(f"there is no vote in it{_skips(skipped, '; skipped: ')}", where=where, hint=NO_VOTE)
     label, names = encode(pa.chunked_array([rows.labels.take(kept)]), where)
+    if no_vote.any():
+        skipped["items without another vote"] = (
+            pc.count_distinct(rows.items).as_py() - pc.count_distinct(rows.items.take(kept)).as_py()
+        )
     if len(names) > max(FEW_CLASSES, len(kept) / 2) and asked.labels is None:
         question = rows.columns["label"]
         what = f"{question!r} has {len(names):,} different answers in {len(kept):,} votes: it looks like free text"
@@ -222,19 +230,32 @@ def _from_votes(
     )
 
 
-def _from_counts(rows: CountRows, classes: tuple[str, ...] | None, where: str) -> Votes:
+def _from_counts(rows: CountRows, classes: tuple[str, ...] | None, asked: Asked, where: str) -> Votes:
     counts, order, skipped = rows.counts, rows.classes, dict(rows.skipped)
+    items = rows.items
+    if asked.missing:
+        marks = set(map(label_name, asked.missing))
+        if absent := marks - set(order):
+            what = f"{min(absent)!r} is none of the classes ({', '.join(order)})"
+            raise InputError(what, where=where, hint="Pass --missing with some of these names")
+        kept = [name not in marks for name in order]
+        skipped[f"votes for {', '.join(asked.missing)} (--missing)"] = int(counts[:, np.invert(kept)].sum())
+        counts, order = counts[:, kept], tuple(name for name in order if name not in marks)
+        left = counts.sum(1) > 0
+        skipped["items without another vote"] = int((~left).sum())
+        counts, items = counts[left], tuple(name for name, stays in zip(items, left, strict=True) if stays)
     if classes is not None:
-        chosen = positions(classes, rows.classes)
+        chosen = positions(classes, order)
         if -1 in chosen:
-            raise unknown_label(classes[chosen.index(-1)], rows.classes, where)
+            raise unknown_label(classes[chosen.index(-1)], order, where)
+        before = int(counts.sum())
         counts, order = counts[:, chosen], classes
-        if lost := int(rows.counts.sum() - counts.sum()):
+        if lost := before - int(counts.sum()):
             skipped["votes for classes that --classes leaves out"] = lost
         if not counts.sum(1).all():
-            what = f"item {rows.items[int(np.argmin(counts.sum(1)))]!r} has no vote for one of these classes"
+            what = f"item {items[int(np.argmin(counts.sum(1)))]!r} has no vote for one of these classes"
             raise InputError(what, where=where, hint="Name more of the classes")
-    return Votes.from_counts(counts, classes=order, items=rows.items, read_as=_read_as(rows, skipped))
+    return Votes.from_counts(counts, classes=order, items=items, read_as=_read_as(rows, skipped))
 
 
 def _read_as(rows: VoteRows | CountRows, skipped: dict[str, int]) -> ReadAs:

@@ -8,6 +8,7 @@ that accept what NumPy writes for arrays of numbers, and nothing else.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -64,7 +65,9 @@ def _unpickled(path: Path) -> Any:
             warnings.simplefilter("ignore")  # about kinds of tensors that are refused below
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has no one error for what it did not save
-        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+        named = re.search(r"GLOBAL (\S+)", str(error))
+        first = re.split(r"\. |\n", str(error).strip())[0][:120]  # what follows is advice to trust the file
+        reason = f"it names {named[1]}" if named else first or type(error).__name__
         what = f"torch cannot load it without running code from it ({reason})"
         raise InputError(what, where=str(path), hint=HINT) from None
 
