@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -129,6 +130,32 @@ def test_the_example_can_be_inspected_fitted_predicted_and_scored(run, example, 
     assert judged["gold"] == "majority"
     assert judged["soft_nll"] > judged["soft_nll_floor"]
     assert judged["tempered_votes"]["accuracy"] == judged["accuracy"]
+
+
+@pytest.mark.parametrize("names", ["x{}", "{}"], ids=["names", "numbers"])
+def test_features_of_new_items_are_matched_to_those_of_training_by_name(names, run, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 12))
+    yes = rng.binomial(5, 1 / (1 + np.exp(-2 * x[:, 0])))
+    items = [f"t{n}" for n in range(60)]
+    features = pd.DataFrame(x, columns=[names.format(n) for n in range(12)], index=pd.Index(items, name="item"))
+    pd.DataFrame({"no": 5 - yes, "yes": yes}, index=features.index).to_csv(tmp_path / "votes.csv")
+    features.to_csv(tmp_path / "x.csv")
+    features[sorted(features.columns, key=str, reverse=True)].to_csv(tmp_path / "another_order.csv")
+    features.rename(columns={features.columns[3]: "new"}).to_csv(tmp_path / "another_name.csv")
+    np.save(tmp_path / "x.npy", x)
+    fit = ["fit", tmp_path / "votes.csv", "--features", tmp_path / "x.csv", "--head", "linear", "--out", tmp_path / "m"]
+    assert run(*fit)[0] == 0
+    told = [run("predict", tmp_path / "m", tmp_path / file)[1] for file in ("x.csv", "another_order.csv")]
+    assert told[0] == told[1]
+    assert told[0].count("\n") == 61
+    in_order = run("predict", tmp_path / "m", tmp_path / "x.npy")[1]  # without names: as they come
+    assert [line.split(",")[-1] for line in in_order.splitlines()] == [
+        line.split(",")[-1] for line in told[0].splitlines()
+    ]
+    code, _, err = run("predict", tmp_path / "m", tmp_path / "another_name.csv")
+    assert code == 2
+    assert f"there is no feature '{features.columns[3]}'" in err
 
 
 def test_score_has_every_key_that_is_promised(run, tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
+import os
 import pickle
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -471,3 +474,67 @@ def test_names_of_megabytes_are_refused_by_the_header(tmp_path):
     np.savez_compressed(tmp_path / "names.npz", counts=np.ones((2, 2), int), ids=np.zeros(2, "S9000000"))
     with pytest.raises(InputError, match="names of 9,000,000 bytes are none"):
         read_votes(tmp_path / "names.npz")
+
+
+@pytest.mark.parametrize("name", ["v.csv", "v.jsonl", "v.tsv"])
+@pytest.mark.parametrize("rows", [20, 20_000])
+def test_votes_are_read_from_a_named_pipe(name, rows, tmp_path):
+    """A pipe can be read once: who recognises a file and who reads it may not both take from it."""
+    cells = [(f"item {n}", "ab"[n % 2], "xy"[n % 3 == 0]) for n in range(rows)]
+    if name == "v.jsonl":
+        lines = [json.dumps(dict(zip(("item", "annotator", "label"), row, strict=True))) for row in cells]
+    else:
+        lines = [("," if name == "v.csv" else "\t").join(row) for row in [("item", "annotator", "label"), *cells]]
+    os.mkfifo(tmp_path / name)
+    writer = threading.Thread(target=(tmp_path / name).write_text, args=("\n".join(lines) + "\n",), daemon=True)
+    writer.start()
+    assert read_votes(tmp_path / name).n_votes == rows
+    writer.join(10)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(list("aabbcc"), pa.string_view()),
+        pa.array([b"aa"] * 6, pa.binary_view()),
+        pa.array(range(6), pa.timestamp("us", "+99:99")),
+        pa.array(range(6), pa.timestamp("us", "Mars/X")),
+        pa.array([0, 0, 2**31 - 1, 1, 2, 2], pa.date32()),
+        pa.array([2**62, 0, 1, 1, 2, 2], pa.duration("s")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_types_of_parquet_that_python_has_no_value_for_are_read_or_refused(column, tmp_path):
+    labels, numbers = pa.array(list("xyxxyy")), pa.array([1, 2, 3, 1, 2, 3])
+    records = pa.array([[{"label": "x", "worker": "p"}]] * 6)
+    tables = (
+        {"item": column, "label": labels},
+        {"item": labels, "annotator": column, "label": labels},
+        {"item": column, "cat": numbers, "dog": numbers[::-1]},
+        {"item": column, "votes": records},
+        {"cat": column, "dog": numbers},
+        {"item": pa.array(list("abcdef")), "r1": column, "r2": labels, "r3": labels},
+    )
+    read = 0
+    for number, table in enumerate(tables):
+        pq.write_table(pa.table(table), tmp_path / f"{number}.parquet")
+        try:
+            read += read_votes(tmp_path / f"{number}.parquet").n_votes > 0
+        except InputError:
+            continue
+    assert read >= (str(column.type) == "string_view")
+
+
+def test_a_matrix_of_true_and_false_is_one_of_0_and_1(tmp_path):
+    matrix = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]])
+    np.save(tmp_path / "whole.npy", matrix)
+    np.save(tmp_path / "bool.npy", matrix.astype(bool))
+    assert np.array_equal(read_votes(tmp_path / "bool.npy").counts, read_votes(tmp_path / "whole.npy").counts)
+
+
+def test_names_of_bytes_in_an_npz_are_text(tmp_path):
+    np.savez(
+        tmp_path / "v.npz", counts=np.eye(2, dtype=int) + 1, ids=np.array([b"a", b"b"]), classes=np.array([b"x", b"y"])
+    )
+    votes = read_votes(tmp_path / "v.npz")
+    assert (votes.items, votes.classes) == (("a", "b"), ("x", "y"))

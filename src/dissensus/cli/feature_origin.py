@@ -1,4 +1,5 @@
-"""features.json of a model folder: how the features of its items were made, so that those of new items are made alike."""
+"""features.json of a model folder: how the features of its items were made and what they are called, so that those of new
+items are made alike and come in the same order."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dissensus.models.encoders.encoder import Reads
+    from dissensus.votes.matrices import Matrix
 
 ORIGIN = "features.json"
 
@@ -57,9 +62,31 @@ def read_origin(folder: Path) -> dict[str, Any]:
     content = read_text_bytes(path)
     check_utf8(content, path)
     origin = parse_json(content.decode(), str(path))
-    if not isinstance(origin, dict) or not isinstance(origin.get("encoder", ""), str):
+    columns = origin.get("columns", []) if isinstance(origin, dict) else None
+    is_named = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+    if not isinstance(origin, dict) or not isinstance(origin.get("encoder", ""), str) or not is_named:
         raise InputError("this does not say how features were made", where=str(path), hint="Train the model again")
     return origin
+
+
+def in_order_learnt(features: Matrix, origin: Mapping[str, Any]) -> NDArray[np.float32]:
+    """The columns in the order in which the model has learnt them: by name, where both sides have names."""
+    import numpy as np
+
+    from dissensus.votes.roles import listed
+
+    learnt, columns = origin.get("columns"), features.classes
+    if not learnt or columns is None or list(columns) == learnt:
+        return features.values
+    if set(columns) != set(learnt) or len(columns) != len(learnt):
+        absent = [name for name in learnt if name not in set(columns)]
+        foreign = [name for name in columns if name not in set(learnt)]
+        what = f"there is no feature {absent[0]!r}" if absent else f"the model knows no feature {foreign[0]!r}"
+        hint = f"Write the features that the model has learnt from: {listed(learnt)}"
+        raise InputError(what, where=str(features.path), hint=hint)
+    place = {name: index for index, name in enumerate(columns)}
+    ordered = features.values[:, [place[name] for name in learnt]]
+    return np.ascontiguousarray(ordered)  # sums over another layout are rounded otherwise
 
 
 def check_made_alike(origin: Mapping[str, Any], made: Mapping[str, Any], folder: Path) -> None:

@@ -81,12 +81,13 @@ def features_for(people: Data, source: Source, votes_file: str, options: Mapping
     """Features of these items, in their order; what was encoded before is not encoded again."""
     from dissensus.cli.feature_origin import origin_of
     from dissensus.datasets.feature_files import Features
-    from dissensus.datasets.own_files import read_features
+    from dissensus.datasets.own_files import read_feature_matrix
 
     if source.features_file is not None:
-        x, ids = read_features(source.features_file, to_train=True)
-        rows = _rows(people, ids, len(x), source.features_file, options["by_order"])
-        return Features(people.ids, x[rows], origin_of(source.features_file))
+        read = read_feature_matrix(source.features_file, to_train=True)
+        say(read.notes)
+        rows = _rows(people, read.ids, len(read.values), source.features_file, options["by_order"])
+        return Features(people.ids, read.values[rows], origin_of(source.features_file), columns=read.classes)
     if source.texts is not None:
         contents = _texts(source.texts, votes_file, source.pair, people, options)
     else:

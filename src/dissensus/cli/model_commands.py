@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dissensus.cli.feature_origin import check_made_alike, read_origin, reads_of, write_origin
+from dissensus.cli.feature_origin import check_made_alike, in_order_learnt, read_origin, reads_of, write_origin
 from dissensus.cli.feature_sources import Source, features_for, features_of_new, source_options
 from dissensus.cli.inputs import (
     items_of,
@@ -219,7 +219,8 @@ def _data(
         say(read.notes)
         gold = torch.from_numpy(read.labels)
     features = features_for(people, source, votes_file, options)
-    return replace(people, x=torch.from_numpy(features.x), gold=gold), features.provenance
+    named = {} if features.columns is None else {"columns": list(features.columns)}
+    return replace(people, x=torch.from_numpy(features.x), gold=gold), {**features.provenance, **named}
 
 
 def _fit_and_score(model: VoteClassifier, data: Data, held_out: float | list[int]) -> dict[str, Any]:
@@ -333,7 +334,7 @@ def predict(
     The items come as FEATURES, or as --texts or --images, which are encoded in the same way as those that the model was
     trained on.
     """
-    from dissensus.datasets.own_files import read_features
+    from dissensus.datasets.own_files import read_feature_matrix
     from dissensus.estimator import VoteClassifier
     from dissensus.votes import write_predictions
 
@@ -349,7 +350,9 @@ def predict(
     model = VoteClassifier.load(folder)
     ids: tuple[str, ...] | None
     if features_file is not None:
-        x, ids = read_features(features_file)
+        read = read_feature_matrix(features_file)
+        say(read.notes)
+        x, ids = in_order_learnt(read, read_origin(Path(folder))), read.ids
     else:
         x, ids = _encoded_alike(Path(folder), texts, pair, images, encoder)
     probs = model.predict_proba(x)
@@ -371,7 +374,7 @@ def _encoded_alike(
         problem = "this model was trained on features that no encoder of dissensus made"
         raise InputError(problem, where=str(folder), hint="Give their FEATURES, or the --encoder that made them")
     features = features_of_new(Source(None, texts, pair, images, name))
-    if origin:
+    if "encoder" in origin:
         check_made_alike(origin, features.provenance, folder)
     else:
         say([f"{folder} does not say how its features were made: you answer for {name}"])

@@ -41,12 +41,14 @@ class Features:
     """`x` float32 [N, D], one row per id, and how it was made as plain JSON.
 
     `keys` are digests of the content that each row was made from; a file from elsewhere has none, and is trusted.
+    `columns` are the names of the features, where their file has any.
     """
 
     ids: tuple[str, ...]
     x: NDArray[np.float32]
     provenance: dict[str, Any]
     keys: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
 
     @property
     def sentence(self) -> str:

@@ -79,6 +79,12 @@ def read_features(
 
     `to_train` a model, features that vary by less than float32 can tell apart are refused, too.
     """
+    matrix = read_feature_matrix(path, item=item, to_train=to_train)
+    return matrix.values, matrix.ids
+
+
+def read_feature_matrix(path: PathLike, *, item: str | None = None, to_train: bool = False) -> Matrix:
+    """`read_features` with the names of the columns, where the file has them, and how it was read."""
     matrix = read_matrix(path, item)
     with np.errstate(over="ignore"):  # what overflows float32 is found as infinity below
         features = matrix.values.astype(np.float32, copy=False)
@@ -90,7 +96,7 @@ def read_features(
     if to_train and (lost := lost_in_float32(matrix.values, features)):
         index, what = lost
         raise InputError(f"feature {matrix.column(index)} {what}", where=str(path), hint=HINT)
-    return features, matrix.ids
+    return replace(matrix, values=features)
 
 
 def read_ids(path: PathLike) -> tuple[str, ...]:

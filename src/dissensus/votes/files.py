@@ -6,6 +6,9 @@ import difflib
 import os
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -113,23 +116,42 @@ def check_inflated(inflated: int, compressed: int, path: PathLike) -> None:
         )
 
 
+_PIPES: ContextVar[dict[str, bytes] | None] = ContextVar("_PIPES", default=None)
+
+
+@contextmanager
+def reading_pipes_once() -> Iterator[None]:
+    """What came through a named pipe is kept until the end: who recognises a file and who reads it both open it."""
+    before = _PIPES.set({})
+    try:
+        yield
+    finally:
+        _PIPES.reset(before)
+
+
 def read_text_bytes(path: PathLike) -> bytes:
     """The bytes of a text file, unpacked, UTF-16 as UTF-8; refused where they are clearly not text.
 
     Who parses them checks that they are UTF-8.
     """
-    with open_binary(path) as file:
-        try:
-            content = file.read()
-        except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror})", where=str(path), hint="Check the file") from None
+    kept = _PIPES.get()
+    if kept is not None and (known := kept.get(str(path))) is not None:
+        content = known
+    else:
+        with open_binary(path) as file:
+            try:
+                content = file.read()
+            except OSError as error:
+                raise InputError(f"cannot be read ({error.strerror})", where=str(path), hint="Check the file") from None
+        if kept is not None and Path(path).is_fifo():
+            kept[str(path)] = content
     if content.startswith(GZIP):
         content = _unpacked(content, path)
     if content.startswith(UTF_16):
         content = _from_utf_16(content, path)
-    known = next((meaning for magic, meaning in MAGIC.items() if content.startswith(magic)), None)
-    if known is not None or b"\0" in content:
-        hint = f"It looks like {known}" if known else "Check that this is the file you meant"
+    meant = next((meaning for magic, meaning in MAGIC.items() if content.startswith(magic)), None)
+    if meant is not None or b"\0" in content:
+        hint = f"It looks like {meant}" if meant else "Check that this is the file you meant"
         raise InputError("this is not a text file", where=str(path), hint=hint)
     filled = content.removeprefix(b"\xef\xbb\xbf")
     if not filled or filled.isspace():  # unlike strip, no copy of the whole

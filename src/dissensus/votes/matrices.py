@@ -109,6 +109,8 @@ def array_matrix(path: PathLike) -> Matrix:
     values = next(iter(matrices.values()))
     if values.dtype.kind not in "iubf":
         raise InputError(f"the matrix holds {values.dtype}, not numbers", where=str(path), hint="Save numbers")
+    if values.dtype.kind == "b":
+        values = values.view(np.uint8)
     if values.size == 0:
         raise InputError(f"the matrix is empty {values.shape}", where=str(path), hint="Save it again")
     ids = next((arrays[name] for name in ("ids", "items") if name in arrays), None)

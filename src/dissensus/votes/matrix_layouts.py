@@ -99,8 +99,8 @@ def matrix_layout(table: FileTable, wanted: Wanted) -> Layout:
 
 def _refuse_sum_of_rows(table: FileTable, item: str, columns: Sequence[str]) -> None:
     """Refuse a last row that is called `Total` and is the sum of the others: it is no item, and all votes count twice."""
-    (ids,) = table.columns([item])
-    last = "" if len(ids) < FEW_ROWS else str(ids[len(ids) - 1])
+    ids, names = table.encoded(item)
+    last = "" if len(ids) < FEW_ROWS or ids[-1] < 0 else names[ids[-1]]
     if plain(last) not in TOTALS | SUMS:
         return
     values = [column for column in table.numbers(columns) if column is not None]

@@ -53,7 +53,7 @@ class ParquetRows:
         with refusing(str(self.path)):
             table = self._file.read(columns=chosen, use_threads=self._rows > MANY_ROWS).select(chosen)
             table.validate(full=True)  # text is Unicode, and no cell points beyond its dictionary
-            return table
+            return _without_views(table)
 
     def head(self) -> pa.Table:
         """All columns of the first rows."""
@@ -61,7 +61,18 @@ class ParquetRows:
             batch = next(self._file.iter_batches(batch_size=HEAD, use_threads=False), None)
             table = pa.table({}) if batch is None else pa.Table.from_batches([batch])
             table.validate(full=True)
+            table = _without_views(table)
             return table.select(self.names) if table.num_columns == len(set(self.names)) else table
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """The table with plain text and bytes for views of them, on which few functions of pyarrow work."""
+    for place, column in enumerate(table.schema):
+        plain = pa.string() if pa.types.is_string_view(column.type) else None
+        plain = pa.binary() if pa.types.is_binary_view(column.type) else plain
+        if plain is not None:
+            table = table.set_column(place, column.name, table.column(place).cast(plain))
+    return table
 
 
 def _index_first(names: tuple[str, ...], pandas: bytes | None) -> tuple[str, ...]:

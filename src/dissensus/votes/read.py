@@ -16,7 +16,7 @@ from dissensus.votes.count_votes import from_array, from_table_of_counts
 from dissensus.votes.decisions import Layout, ReadFormat, Wanted
 from dissensus.votes.exports import EXPORTS, open_export, read_export
 from dissensus.votes.exports.documents import Document, TableDocument
-from dissensus.votes.files import PathLike, kind_of
+from dissensus.votes.files import PathLike, kind_of, reading_pipes_once
 from dissensus.votes.frames import WHERE, frame_table, is_frame
 from dissensus.votes.kept_votes import Names, is_missing, listed_classes, skipped_notes, without_items
 from dissensus.votes.layouts import find_layout
@@ -120,9 +120,10 @@ def read_votes(
         votes = _read_table(frame_table(path), wanted)
         _check_unicode(votes, WHERE)
         return votes
-    document = open_export(path, export) if _may_be_export(wanted, export) else None
-    exported = _from_export(path, document, export, wanted)
-    votes = _from_table(path, document, wanted) if exported is None else exported
+    with reading_pipes_once():
+        document = open_export(path, export) if _may_be_export(wanted, export) else None
+        exported = _from_export(path, document, export, wanted)
+        votes = _from_table(path, document, wanted) if exported is None else exported
     _check_unicode(votes, path)
     return votes
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dissensus.errors import InputError
+from dissensus.votes.cells import refusing
 from dissensus.votes.exports.tensor_files import Array, load_tensors
 from dissensus.votes.files import open_binary, read_text_bytes
 from dissensus.votes.tables import FileTable, open_table
@@ -125,7 +126,9 @@ class TableDocument:
 
     def records(self) -> Iterator[tuple[Place, Record]]:
         """Each row as a record, with its number; an empty cell of a text file is None."""
-        columns = [column.to_pylist() for column in self.table.columns(self.names)]
+        read = self.table.columns(self.names)
+        with refusing(str(self.path), "a cell has no meaning outside of Arrow"):
+            columns = [column.to_pylist() for column in read]
         for row, cells in enumerate(zip(*columns, strict=True)):
             yield (
                 Place(self, row),
@@ -279,7 +282,7 @@ def _first_line(content: bytes) -> bytes:
 
 
 def _starts_with_numbers(path: Path) -> bool:
-    if path.suffix.lower() == ".gz":
+    if path.suffix.lower() == ".gz" or path.is_fifo():
         line = _first_line(read_text_bytes(path))
     else:
         with open_binary(path) as file:
