@@ -19,7 +19,7 @@ def convert(*arguments: object) -> str:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.title)
 def test_a_converted_export_holds_the_votes_counted_by_hand(sample: ExportSample, tmp_path):
-    options = [f"--missing={','.join(sample.asked['missing'])}"] if sample.asked else []
+    options = [f"--{name}={value if isinstance(value, str) else ','.join(value)}" for name, value in sample.asked.items()]
     output = convert(sample.write(tmp_path / "in"), tmp_path / "out.csv", *options)
     assert counted(read_votes(tmp_path / "out.csv")) == by_hand(sample)
     assert "read as: " in output

@@ -286,6 +286,7 @@ def test_an_encoder_of_something_else_is_refused(name, encoders, what):
 
 
 def test_features_that_are_not_there_are_made_by_the_run_and_damaged_ones_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # not that of who runs the tests
     write_files(tmp_path)
     write_features(tmp_path, monkeypatch)
     path = tmp_path / "features" / features.file_name("popquorn", "minilm")
