@@ -214,7 +214,8 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
     columns = read_as.columns
     for number, cells in enumerate(rows):
         row = dict(zip(header, cells, strict=True))
-        item = _name(row[columns["item"]]) if "item" in columns else str(number)
+        named = columns["item"] if columns.get("item") in row else header[0]  # "the index" has no name
+        item = _name(row[named]) if "item" in columns else str(number)
         if read_as.layout == "long table":
             found[item, _label(row[columns["label"]])] += int(float(row[columns["count"]])) if "count" in columns else 1
         elif read_as.layout == "wide table" and "items" in columns:
@@ -226,6 +227,10 @@ def naive_votes(path: Path, votes: Votes) -> Counter[tuple[str, str]]:
                 squeezed = re.sub(r"[\W_]+", "", name.lower())
                 numbered = "votes" in columns and re.fullmatch(f"({VOTE_WORDS})[0-9]+", squeezed)
                 if (numbered or name in (votes.annotators or ())) and not _is_empty(row[name]):
+                    found[item, _label(row[name])] += 1
+        elif read_as.layout == "cleanlab wide table":
+            for name in header[1:]:
+                if not _is_empty(row[name]):
                     found[item, _label(row[name])] += 1
         elif read_as.layout == "table of counts":
             for name in header:

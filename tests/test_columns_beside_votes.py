@@ -243,6 +243,18 @@ def test_rows_inside_rows_are_not_taken_for_people_or_counts(record: dict[str, o
         read_votes(path)
 
 
+@pytest.mark.parametrize("index", ["", "item"])
+def test_counts_of_equally_many_people_with_an_empty_cell_are_asked_about(index: str, tmp_path: Path) -> None:
+    rows = [[f"t{n}", n % 4, 3 - n % 4, 2] for n in range(N)]
+    rows[7] = ["t7", 1, "", 2]
+    path = table(tmp_path / "v.csv", f"{index},cat,dog,cow", rows)
+    with pytest.raises(InputError, match="sum to 5 in every row"):
+        read_votes(path)
+    assert read_votes(path, format="wide").annotators == ("cat", "dog", "cow")
+    ratings = [[f"t{n}", n * 7 % 5, "" if n % 3 else n * 3 % 5, n % 5] for n in range(N)]
+    assert read_votes(table(tmp_path / "r.csv", f"{index},ann,bob,eva", ratings)).annotators == ("ann", "bob", "eva")
+
+
 def test_an_object_of_one_field_is_no_vote(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
     path.write_text("\n".join(json.dumps({"id": n, "behaviour": {"seconds": n % 7}}) for n in range(N)))

@@ -23,6 +23,7 @@ LONGEST_SLIDER = 100
 MANY_CELLS = 50
 MANY_ROWS = 10
 FEW_ROWS = 4
+SOME_ROWS = 6
 MANY_SILENT = 0.1
 CHANCE = 0.01  # of a ratio so low where people answer independently; where they agree, it is lower still
 
@@ -60,6 +61,12 @@ def counts_or_ratings(values: NDArray[Any]) -> tuple[Literal["counts", "wide"] |
     if on_a_scale and values.size >= MANY_CELLS and n >= MANY_ROWS and (not has_zeros or ratio >= 1.5):
         return "wide", f"all numbers are from {values.min():g} to {values.max():g}, and the rows sum to different totals"
     return None, f"the rows sum to {sums.min():g} to {sums.max():g}"
+
+
+def counts_with_gaps(values: Floats) -> bool:
+    """Whether the rows [N, K] without a gap (NaN) differ, and all have one sum: as counts by equally many people do."""
+    whole = values[np.isfinite(values).all(1)]
+    return len(whole) >= SOME_ROWS and bool((whole.sum(1) == whole[0].sum()).all()) and bool((whole != whole[0]).any())
 
 
 def row_sum(values: Floats, names: Sequence[str]) -> str | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dissensus.errors import InputError
 from dissensus.votes.cells import encode, gaps, nameable
 from dissensus.votes.decisions import Layout, Wanted
-from dissensus.votes.evidence import FEW_ROWS, counts_or_ratings, counts_rows, not_a_class, row_sum
+from dissensus.votes.evidence import FEW_ROWS, counts_or_ratings, counts_rows, counts_with_gaps, not_a_class, row_sum
 from dissensus.votes.item_columns import item_of_matrix, row_numbers
 from dissensus.votes.names import positions
 from dissensus.votes.roles import (
@@ -233,8 +233,10 @@ def _numeric(
     if with_gaps:
         matrix = np.stack(list(values.values()), 1)
         sums = np.nansum(matrix, 1)
-        if len(sums) > 3 and sums.min() == sums.max():
-            what = f"empty cells beside numbers that sum to {sums[0]:g} in every row: counts, or what people said?"
+        if (len(sums) > 3 and sums.min() == sums.max()) or counts_with_gaps(matrix):
+            what = (
+                f"empty cells beside numbers that sum to {np.median(sums):g} in every row: counts, or what people said?"
+            )
             raise column_error(table, what, f"{settle} (then write 0 into the empty cells; in pandas: .fillna(0))")
         return _wide_of_numbers(table, Layout("wide", item, columns=columns), told=told)
     layout = _without_sum(Layout("counts", item, columns=columns), table, told=told)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dissensus.errors import InputError
 from dissensus.votes.cells import encode, gaps, numbers
+from dissensus.votes.evidence import counts_with_gaps
 from dissensus.votes.exports.documents import Document, TableDocument
 from dissensus.votes.exports.reader import Asked, ExportReader, VoteRows, refuse_asked
 from dissensus.votes.exports.table_votes import column_votes
@@ -49,8 +50,11 @@ def _recognises_cleanlab(document: Document) -> bool:
         return False  # a column called item, label, worker …: another kind of table
     columns = [_classes(column) for column in document.table.columns(document.names[1:])]
     people = [classes for classes in columns if classes is not None]
+    if len(people) < len(columns):
+        return False
+    cells = np.stack(people, axis=1)
     # Without any gap it may as well be a table of counts.
-    return len(people) == len(columns) and any(bool((classes < 0).any()) for classes in people)
+    return bool((cells < 0).any()) and not counts_with_gaps(np.where(cells < 0, np.nan, cells))
 
 
 def _classes(column: pa.ChunkedArray) -> Ints | None:
