@@ -332,7 +332,7 @@ def predict(
     """Predict the class probabilities of new items with the model in DIR, one column per class.
 
     The items come as FEATURES, or as --texts or --images, which are encoded in the same way as those that the model was
-    trained on.
+    trained on. Columns of FEATURES are matched by name to those of training, where both files name them.
     """
     from dissensus.datasets.own_files import read_feature_matrix
     from dissensus.estimator import VoteClassifier
